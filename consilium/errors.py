@@ -1,0 +1,98 @@
+"""Every exception of the project that crosses a module, and every code that crosses the wire.
+
+    ConsiliumError
+    ├── PeerError         the other end broke a rule: it is told a code, we keep the reason
+    ├── UserError         a person's configuration or command cannot be carried out; says the way out
+    ├── ChannelError      a connection is no longer usable
+    │   ├── ChannelClosed     the peer ended it in good order
+    │   └── ChannelBroken     an outside cause ended it: cable, reset, TLS failure, time limit
+    ├── AdapterFault      a client did not produce a turn; says whether the prompt may have reached it
+    └── TranscriptError   the record could not be written or is not whole
+
+Anything else that is raised is a bug, and stops the debate instead of being papered over.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from consilium.messages import Fault, PromptSent
+
+
+class ErrorCode(StrEnum):
+    """What an ERROR message may say (§5.4). The last four are additions; see docs/protocol.md."""
+
+    INVALID_STATE = "INVALID_STATE"
+    NOT_REGISTERED = "NOT_REGISTERED"
+    TURN_MISMATCH = "TURN_MISMATCH"
+    TIMEOUT = "TIMEOUT"
+    POLICY_DENIED = "POLICY_DENIED"
+    PROFILE_CAP = "PROFILE_CAP"
+    DUPLICATE_DISPLAY_NAME = "DUPLICATE_DISPLAY_NAME"
+    PROTOCOL_VERSION_UNSUPPORTED = "PROTOCOL_VERSION_UNSUPPORTED"
+    NOT_OWNER = "NOT_OWNER"
+    MALFORMED = "MALFORMED"
+    TOO_LARGE = "TOO_LARGE"
+    RATE_LIMITED = "RATE_LIMITED"
+    TOKEN_REFUSED = "TOKEN_REFUSED"  # noqa: S105 - a code, not a secret
+
+
+class ConsiliumError(Exception):
+    """Base of every error that is ours."""
+
+
+class PeerError(ConsiliumError):
+    """Raised when the other end broke a rule.
+
+    ``code`` and ``message`` go on the wire and must give nothing away; ``detail`` stays in our log.
+    ``in_reply_to`` is the offending message's id when it could be read.
+    """
+
+    def __init__(
+        self, code: ErrorCode, message: str, *, detail: str = "", in_reply_to: str | None = None
+    ) -> None:
+        super().__init__(f"{code}: {message}" + (f" ({detail})" if detail else ""))
+        self.code = code
+        self.message = message
+        self.detail = detail
+        self.in_reply_to = in_reply_to
+
+
+class UserError(ConsiliumError):
+    """Raised when what a person asked for cannot be done: one sentence, and the way out."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message + (f"\n  {hint}" if hint else ""))
+        self.message = message
+        self.hint = hint
+
+
+class ChannelError(ConsiliumError):
+    """Base of the two ways in which a connection ends."""
+
+
+class ChannelClosed(ChannelError):  # noqa: N818 - named like its kin in anyio: a state, told as one
+    """Raised when the peer ended the connection in good order."""
+
+
+class ChannelBroken(ChannelError):  # noqa: N818
+    """Raised when a connection ended for an outside cause; the message says which."""
+
+
+class AdapterFault(ConsiliumError):  # noqa: N818 - the specification's word for it is fault
+    """Raised when a client did not produce a turn (§6.5, §6.6).
+
+    A fault is never a skip: the wrapper reports it as TURN_FAILED and the debate pauses.
+    """
+
+    def __init__(self, fault: Fault, prompt_sent: PromptSent, detail: str) -> None:
+        super().__init__(detail)
+        self.fault = fault
+        self.prompt_sent = prompt_sent
+        self.detail = detail
+
+
+class TranscriptError(ConsiliumError):
+    """Raised when the record could not be written, or when what was read is not whole."""

@@ -1,0 +1,536 @@
+"""Every message of protocol 4 (§5.4, §5.5, §3.3.D), one class a message, one union a channel and direction.
+
+1. A message says what travels; it never says whether it may. That is `arbiter.permissions`.
+2. Unknown fields are ignored and go nowhere; unknown types are refused.
+3. ``protocol_version``, ``msg_id`` and ``in_reply_to`` belong to the line, not to the message:
+   `consilium.codec` adds and removes them.
+
+Wire ``TURN_START`` is class `TurnStart`. Additions to the specification are named in docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+
+PROTOCOL_VERSION = 4
+"""The one version this code speaks (§5.1)."""
+
+MAX_SPEECH_BYTES = 64 * 1024
+"""Largest SPEECH text in UTF-8 bytes, unless a profile says less."""
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}$")]
+"""A logical name (§5.2): lower-case letters, digits, underscore; nothing that merely looks alike."""
+
+ParticipantId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}_[0-9A-F]{8}$")]
+"""A display identifier (§5.2): the logical name and eight digits of the certificate's fingerprint."""
+
+SeatRef = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}(_[0-9A-F]{8})?$")]
+"""How an operator names a seat: by display identifier, or by logical name where only one has it."""
+
+Label = Annotated[str, StringConstraints(max_length=200)]
+"""A short line that a person reads: a role, a model, a version."""
+
+Reason = Annotated[str, StringConstraints(max_length=2000)]
+"""Why something happened, for a person."""
+
+Topic = Annotated[str, StringConstraints(min_length=1, max_length=8000)]
+Text = Annotated[str, StringConstraints(max_length=MAX_SPEECH_BYTES)]
+Token = Annotated[str, StringConstraints(max_length=200)]
+Millis = Annotated[int, Field(ge=0, le=2**53)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Phase(StrEnum):
+    """The moderator's three buttons (§13.3)."""
+
+    OPENING = "OPENING"
+    REBUTTAL = "REBUTTAL"
+    CLOSING = "CLOSING"
+
+
+class DebateState(StrEnum):
+    """§7.3."""
+
+    WAITING_QUORUM = "WAITING_QUORUM"
+    READY = "READY"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    RESUMING = "RESUMING"
+    FINISHED = "FINISHED"
+    STOPPED_BY_CAP = "STOPPED_BY_CAP"
+    ERROR = "ERROR"
+
+
+class DisconnectPolicy(StrEnum):
+    """What an explicit absence means for the seat (§8)."""
+
+    DROP = "drop"
+    KEEP_ALIVE = "keep_alive"
+
+
+class PromptSent(StrEnum):
+    """Whether a failed turn's prompt may have reached the client: decides what may be tried again."""
+
+    NO = "no"
+    MAYBE = "maybe"
+    YES = "yes"
+
+
+class Fault(StrEnum):
+    """What kept a client from producing its turn."""
+
+    START_FAILED = "start_failed"
+    FIRST_BYTE_TIMEOUT = "first_byte_timeout"
+    STALLED = "stalled"
+    DEADLINE = "deadline"
+    CLIENT_ERROR = "client_error"
+    EMPTY_ANSWER = "empty_answer"
+    UNREADABLE_ANSWER = "unreadable_answer"
+    ANSWER_TOO_LARGE = "answer_too_large"
+    SESSION_MISMATCH = "session_mismatch"
+    QUOTA = "quota"
+    INTERNAL = "internal"
+
+
+class Recovery(StrEnum):
+    """What the operator chooses for a faulty seat when resuming (§7.3)."""
+
+    KEEP = "keep"
+    COLD = "cold"
+    SKIP = "skip"
+    REMOVE = "remove"
+
+
+class When(StrEnum):
+    """When an operator's change takes effect: at the next turn, or when the present round is complete."""
+
+    NOW = "now"
+    ROUND_END = "round_end"
+
+
+class Message(BaseModel):
+    """Base of everything that travels and of its parts: strict, frozen, deaf to unknown fields."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", populate_by_name=True)
+
+
+class Meta(Message):
+    """What a seat says of itself (§5.3, §5.6). Recorded, shown, never interpreted."""
+
+    brand: Label | None = None
+    model: Label | None = None
+    effort: Label | None = None
+    adapter: Label | None = None
+    cli_version: Label | None = None
+    harness_profile: Label | None = None
+    role_label: Label | None = None
+    role_prompt_hash: Label | None = None
+
+
+class Usage(Message):
+    """What one turn cost, as the client reports it. Null is unknown; zero is zero."""
+
+    tokens_in: Count | None = None
+    tokens_out: Count | None = None
+    tokens_cached: Count | None = None
+    usd: Usd | None = None
+    model: Label | None = None
+
+
+class DeltaEntry(Message):
+    """One contribution since the recipient's previous completed turn (§5.5)."""
+
+    speaker: Label = Field(alias="from")
+    role_label: Label | None = None
+    text: Text
+
+
+# --- control, seat -> Arbiter ------------------------------------------------------------------------
+
+
+class Reg(Message):
+    """Register a participant (§5.4). ``disconnect_policy`` and ``required`` are requests."""
+
+    type: Literal["REG"] = "REG"
+    name: Name
+    disconnect_policy: DisconnectPolicy = DisconnectPolicy.DROP
+    required: bool = False
+    meta: Meta = Meta()
+
+
+class StateUpdate(Message):
+    """Change one's own state, in either direction (§5.4, §8.3)."""
+
+    type: Literal["STATE_UPDATE"] = "STATE_UPDATE"
+    name: Name | None = None
+    required: bool | None = None
+    disconnect_policy: DisconnectPolicy | None = None
+
+
+class Unreg(Message):
+    """Leave, by choice (§5.4)."""
+
+    type: Literal["UNREG"] = "UNREG"
+    name: Name | None = None
+    reason: Reason = ""
+
+
+class Ack(Message):
+    """The wrapper has the turn (§5.4). Sent by the wrapper, never by the AI."""
+
+    type: Literal["ACK"] = "ACK"
+    turn_id: Count
+
+
+class TurnEnd(Message):
+    """The turn is over (§5.4). Without a SPEECH it is a skip.
+
+    ``speech`` says that a SPEECH was sent on the data channel: the two channels are two connections,
+    and this message can overtake it.
+    """
+
+    type: Literal["TURN_END"] = "TURN_END"
+    turn_id: Count
+    speech: bool = False
+
+
+class TurnFailed(Message):
+    """The client did not produce the turn: pause now, not at the deadline."""
+
+    type: Literal["TURN_FAILED"] = "TURN_FAILED"
+    turn_id: Count
+    fault: Fault
+    prompt_sent: PromptSent
+    detail: Reason = ""
+
+
+class StatusRequest(Message):
+    """Ask for STATUS (§10, Ctrl+S; §3.3.D)."""
+
+    type: Literal["STATUS"] = "STATUS"
+
+
+# --- control, both ways ------------------------------------------------------------------------------
+
+
+class Ping(Message):
+    """Are you there? (§5.4)."""
+
+    type: Literal["PING"] = "PING"
+    ts: Millis
+
+
+class Pong(Message):
+    """I am; your ``ts`` comes back (§5.4)."""
+
+    type: Literal["PONG"] = "PONG"
+    ts: Millis
+
+
+# --- control, Arbiter -> seat ------------------------------------------------------------------------
+
+
+class RegOk(Message):
+    """Registered (§5.4). ``required`` and ``disconnect_policy`` are the values applied."""
+
+    type: Literal["REG_OK"] = "REG_OK"
+    session_id: Token
+    participant_id: ParticipantId
+    debate_state: DebateState
+    topic: Topic
+    phase: Phase
+    turn_counter: Count
+    required: bool
+    disconnect_policy: DisconnectPolicy
+    data_token: Token
+    heartbeat_interval_ms: Millis
+
+
+class StateOk(Message):
+    """One's own state as applied (§5.4)."""
+
+    type: Literal["STATE_OK"] = "STATE_OK"
+    required: bool
+    disconnect_policy: DisconnectPolicy
+    capped_by_profile: bool
+
+
+class TurnStart(Message):
+    """The floor is yours for ``deadline_ms`` (§5.4)."""
+
+    type: Literal["TURN_START"] = "TURN_START"
+    turn_id: Count
+    phase: Phase
+    deadline_ms: Millis
+
+
+class TurnRevoked(Message):
+    """The turn is no longer yours, for ever (§5.4, §6.4)."""
+
+    type: Literal["TURN_REVOKED"] = "TURN_REVOKED"
+    turn_id: Count
+    reason: Reason
+
+
+class SeatRecovery(Message):
+    """The operator resumes: keep your chat, or start cold."""
+
+    type: Literal["SEAT_RECOVERY"] = "SEAT_RECOVERY"
+    mode: Literal[Recovery.KEEP, Recovery.COLD]
+
+
+class DebatePaused(Message):
+    """No turn will be assigned until the operator resumes (§5.4, §7.3)."""
+
+    type: Literal["DEBATE_PAUSED"] = "DEBATE_PAUSED"
+    reason: Reason
+    missing: tuple[ParticipantId, ...] = ()
+
+
+class DebateResumed(Message):
+    """Turns are assigned again (§5.4)."""
+
+    type: Literal["DEBATE_RESUMED"] = "DEBATE_RESUMED"
+    turn_counter: Count
+
+
+class DebateEnded(Message):
+    """The debate reached a terminal state (§5.4). ``cap`` names the cap that stopped it."""
+
+    type: Literal["DEBATE_ENDED"] = "DEBATE_ENDED"
+    outcome: Literal[DebateState.FINISHED, DebateState.STOPPED_BY_CAP, DebateState.ERROR]
+    cap: Label | None = None
+    turn_counter: Count
+
+
+class Error(Message):
+    """One refusal, one code (§5.4). The codes are `consilium.errors.ErrorCode`."""
+
+    type: Literal["ERROR"] = "ERROR"
+    code: Label
+    message: Reason
+
+
+class Cost(Message):
+    """Consumption against the caps (§5.7). Unknown is null."""
+
+    tokens_total: Count | None
+    tokens_unknown_turns: Count
+    usd_total: Usd | None
+    rounds: Count
+    elapsed_s: float
+    caps: dict[Label, float]
+
+
+class SeatStatus(Message):
+    """What is known of one seat, and what may be done about it where it is faulty (§5.7, §7.3)."""
+
+    participant_id: ParticipantId
+    connected: bool
+    state: Label
+    required: bool
+    disconnect_policy: DisconnectPolicy
+    role_label: Label | None
+    brand: Label | None
+    model: Label | None
+    turns: Count
+    last_turn: Count | None
+    tokens: Count | None
+    usd: Usd | None
+    fault: Reason | None
+    prompt_sent: PromptSent | None
+    choices: tuple[Label, ...]
+
+
+class Status(Message):
+    """§5.7: where the debate stands, for somebody who was away."""
+
+    type: Literal["STATUS"] = "STATUS"
+    debate_state: DebateState
+    reason: Reason | None
+    phase: Phase
+    topic: Topic
+    turn_counter: Count
+    turns_since: dict[ParticipantId, Count]
+    speaking: ParticipantId | None
+    cost: Cost
+    repetition: dict[ParticipantId, float]
+    seats: tuple[SeatStatus, ...]
+    warnings: tuple[Reason, ...]
+
+
+# --- data --------------------------------------------------------------------------------------------
+
+
+class DataHello(Message):
+    """Bind this data connection to a registered session, once (§5.5)."""
+
+    type: Literal["DATA_HELLO"] = "DATA_HELLO"
+    session_id: Token
+    data_token: Token
+
+
+class DataOk(Message):
+    """Bound: only now is the seat in the rotation."""
+
+    type: Literal["DATA_OK"] = "DATA_OK"
+
+
+class Context(Message):
+    """What the seat needs for its turn: topic and delta, never the history (§5.5)."""
+
+    type: Literal["CONTEXT"] = "CONTEXT"
+    turn_id: Count
+    phase: Phase
+    topic: Topic
+    delta: tuple[DeltaEntry, ...]
+
+
+class Speech(Message):
+    """The turn's text, clean (§5.5), with what the client says it cost."""
+
+    type: Literal["SPEECH"] = "SPEECH"
+    turn_id: Count
+    text: Annotated[Text, StringConstraints(min_length=1)]
+    usage: Usage | None = None
+
+
+class SystemEvent(Message):
+    """Something happened that the record must show (§5.5)."""
+
+    type: Literal["SYSTEM_EVENT"] = "SYSTEM_EVENT"
+    event: Literal["HUMAN_SKIP", "PARTICIPANT_MEMORY_LOST"]
+    participant_id: ParticipantId | None = None
+    visible: bool = False
+
+
+# --- admin -------------------------------------------------------------------------------------------
+
+
+class Kick(Message):
+    """Remove a seat."""
+
+    type: Literal["KICK"] = "KICK"
+    seat: SeatRef
+
+
+class ForceTurnEnd(Message):
+    """End the open turn now; it is revoked."""
+
+    type: Literal["FORCE_TURN_END"] = "FORCE_TURN_END"
+
+
+class SetTopic(Message):
+    """Replace the topic."""
+
+    type: Literal["SET_TOPIC"] = "SET_TOPIC"
+    topic: Topic
+
+
+class SetPhase(Message):
+    """Change the phase (§13.3), at the next turn or when the round is complete."""
+
+    type: Literal["SET_PHASE"] = "SET_PHASE"
+    phase: Phase
+    when: When = When.NOW
+
+
+class Inject(Message):
+    """Say something to every seat, as the moderator (§9.7)."""
+
+    type: Literal["INJECT"] = "INJECT"
+    text: Annotated[Text, StringConstraints(min_length=1)]
+
+
+class Pause(Message):
+    """Assign no further turn."""
+
+    type: Literal["PAUSE"] = "PAUSE"
+    reason: Reason = ""
+
+
+class Resume(Message):
+    """Go on (§7.3). For each faulty seat: keep its chat (the default), cold, skip or remove."""
+
+    type: Literal["RESUME"] = "RESUME"
+    seats: dict[SeatRef, Recovery] = {}
+
+
+class Next(Message):
+    """Give the next turn to this seat (policy ``manual``, or once under any other)."""
+
+    type: Literal["NEXT"] = "NEXT"
+    seat: SeatRef
+
+
+class Terminate(Message):
+    """Close the debate: now, or when the round is complete."""
+
+    type: Literal["TERMINATE"] = "TERMINATE"
+    when: When = When.NOW
+    reason: Reason = ""
+
+
+class Watch(Message):
+    """Send me every record from ``from_seq`` on, and each new one as it is written."""
+
+    type: Literal["WATCH"] = "WATCH"
+    from_seq: Count = 0
+
+
+class AdminOk(Message):
+    """Carried out, or scheduled."""
+
+    type: Literal["ADMIN_OK"] = "ADMIN_OK"
+    operation: Label
+
+
+class Record(Message):
+    """One record of the transcript, as it stands on disk (answer to WATCH)."""
+
+    type: Literal["RECORD"] = "RECORD"
+    record: dict[str, JsonValue]
+
+
+ControlFromSeat = Annotated[
+    Reg | StateUpdate | Unreg | Ack | TurnEnd | TurnFailed | StatusRequest | Ping | Pong,
+    Field(discriminator="type"),
+]
+ControlToSeat = Annotated[
+    RegOk
+    | StateOk
+    | TurnStart
+    | TurnRevoked
+    | SeatRecovery
+    | DebatePaused
+    | DebateResumed
+    | DebateEnded
+    | Status
+    | Ping
+    | Pong
+    | Error,
+    Field(discriminator="type"),
+]
+DataFromSeat = Annotated[DataHello | Speech | SystemEvent, Field(discriminator="type")]
+DataToSeat = Annotated[DataOk | Context | Error, Field(discriminator="type")]
+AdminFromOperator = Annotated[
+    StatusRequest
+    | Inject
+    | SetTopic
+    | SetPhase
+    | Kick
+    | ForceTurnEnd
+    | Next
+    | Pause
+    | Resume
+    | Terminate
+    | Watch
+    | Ping
+    | Pong,
+    Field(discriminator="type"),
+]
+AdminToOperator = Annotated[AdminOk | Status | Record | Ping | Pong | Error, Field(discriminator="type")]
