@@ -145,7 +145,7 @@ class DeltaEntry(Message):
     """One contribution since the recipient's previous completed turn (§5.5)."""
 
     speaker: Label = Field(alias="from")
-    role_label: Label | None = None
+    role_label: Label | None = Field(default=None, exclude_if=lambda label: label is None)
     text: Text
 
 
