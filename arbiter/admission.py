@@ -1,0 +1,80 @@
+"""From a certificate to what its session may do (§5.2, §14.4): the ceiling, and what is granted below it.
+
+The full fingerprint is the key to everything; a name is a wish, and a value in a message is a request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from consilium.errors import ErrorCode, PeerError
+from consilium.messages import DisconnectPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from consilium.identity import Identity
+    from consilium.messages import Reg, StateUpdate
+    from consilium.profile import CapabilityProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """A verified certificate together with the capability profile that it names."""
+
+    identity: Identity
+    profile: CapabilityProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a seat asked for, cut down to what its profile allows. None: it asked for no change."""
+
+    required: bool | None
+    disconnect_policy: DisconnectPolicy | None
+    capped: bool
+
+
+def rights_of(identity: Identity, profiles: Mapping[str, CapabilityProfile]) -> Rights:
+    """Look the certificate's profile up. Raises `PeerError` (POLICY_DENIED)."""
+    profile = profiles.get(identity.profile)
+    if profile is None:
+        raise PeerError(ErrorCode.POLICY_DENIED, f"no capability profile is called {identity.profile} here")
+    if identity.lifetime_days > profile.max_lifetime_days:
+        raise PeerError(
+            ErrorCode.POLICY_DENIED,
+            f"the certificate lives {identity.lifetime_days:.0f} days;"
+            f" profile {identity.profile} accepts {profile.max_lifetime_days}",
+        )
+    return Rights(identity, profile)
+
+
+def admit(reg: Reg, rights: Rights) -> tuple[str, Granted]:
+    """Return the participant id and what is granted to it. Raises `PeerError` (POLICY_DENIED)."""
+    if not rights.profile.may_use(reg.name):
+        raise PeerError(ErrorCode.POLICY_DENIED, f"this certificate may not use the name {reg.name}")
+    granted = _grant(rights.profile, required=reg.required, disconnect_policy=reg.disconnect_policy)
+    return rights.identity.display_name(reg.name), granted
+
+
+def update(change: StateUpdate, name: str, rights: Rights) -> Granted:
+    """Return what is granted of a change of one's own state (§5.4). Raises `PeerError` (NOT_OWNER)."""
+    if change.name is not None and change.name != name:
+        raise PeerError(ErrorCode.NOT_OWNER, "this session may not modify that participant")
+    return _grant(rights.profile, required=change.required, disconnect_policy=change.disconnect_policy)
+
+
+def _grant(
+    profile: CapabilityProfile, *, required: bool | None, disconnect_policy: DisconnectPolicy | None
+) -> Granted:
+    over_required = bool(required) and not profile.may_be_required
+    over_policy = (
+        disconnect_policy is DisconnectPolicy.KEEP_ALIVE
+        and profile.disconnect_ceiling is DisconnectPolicy.DROP
+    )
+    return Granted(
+        required=False if over_required else required,
+        disconnect_policy=DisconnectPolicy.DROP if over_policy else disconnect_policy,
+        capped=over_required or over_policy,
+    )

@@ -1,0 +1,179 @@
+"""What happened, told to the debate. Identity is verified and rights are capped before an event is made.
+
+``session`` is the Arbiter's own name of one registration; ``msg_id`` is the message to answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from consilium.messages import (
+    DisconnectPolicy,
+    Fault,
+    ForceTurnEnd,
+    Inject,
+    Kick,
+    Meta,
+    Next,
+    Pause,
+    PromptSent,
+    Resume,
+    SetPhase,
+    SetTopic,
+    Terminate,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from arbiter.debate.effects import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class SeatRegistered:
+    """A REG that admission let through; ``required`` and ``disconnect_policy`` are already capped."""
+
+    session: str
+    msg_id: str
+    participant_id: str
+    name: str
+    required: bool
+    disconnect_policy: DisconnectPolicy
+    meta: Meta
+    data_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataBound:
+    """The seat's data connection presented its token (§5.5)."""
+
+    session: str
+    msg_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAcknowledged:
+    """ACK."""
+
+    session: str
+    msg_id: str
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechReceived:
+    """SPEECH."""
+
+    session: str
+    msg_id: str
+    turn_id: int
+    text: str
+    usage: Usage | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """TURN_END; ``speech`` says that a SPEECH belongs to it, arrived or not."""
+
+    session: str
+    msg_id: str
+    turn_id: int
+    speech: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFaulted:
+    """TURN_FAILED."""
+
+    session: str
+    msg_id: str
+    turn_id: int
+    fault: Fault
+    prompt_sent: PromptSent
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateUpdated:
+    """STATE_UPDATE, capped by the profile; None leaves a value as it is."""
+
+    session: str
+    msg_id: str
+    required: bool | None
+    disconnect_policy: DisconnectPolicy | None
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SeatLeft:
+    """UNREG: the seat leaves by choice (§8.1, §8.2)."""
+
+    session: str
+    msg_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeatReported:
+    """SYSTEM_EVENT of a wrapper (§5.5)."""
+
+    session: str
+    msg_id: str
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusAsked:
+    """STATUS on the control or the admin channel."""
+
+    session: str
+    msg_id: str
+    channel: Channel
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLost:
+    """A registered session's connection is gone, for ``reason``, without an UNREG."""
+
+    session: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmRang:
+    """The moment of `Debate.next_deadline` has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFailed:
+    """The transcript could not be written; what it would have said has not happened."""
+
+    reason: str
+
+
+Command = Kick | ForceTurnEnd | SetTopic | SetPhase | Inject | Pause | Resume | Next | Terminate
+"""The operator's commands that change a debate (§3.3.D)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operated:
+    """An operator's command."""
+
+    session: str
+    msg_id: str
+    command: Command
+
+
+SeatEvent = (
+    SeatRegistered
+    | DataBound
+    | TurnAcknowledged
+    | SpeechReceived
+    | TurnEnded
+    | TurnFaulted
+    | StateUpdated
+    | SeatLeft
+    | SeatReported
+    | StatusAsked
+)
+Event = SeatEvent | Operated | SessionLost | AlarmRang | RecordFailed

@@ -1,0 +1,348 @@
+"""The debate's state, and the moves it can make: assign, close, pause, finish. `machine` says when.
+
+1. A move checks nothing that an event handler has to check; it keeps the state true.
+2. Records come before the messages that follow from them; the shell keeps that order on disk and wire.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from arbiter.debate.caps import Meter
+from arbiter.debate.delta import MODERATOR, Contribution, Discourse
+from arbiter.debate.effects import Append, Channel, Effect, EndSession, Send
+from arbiter.debate.policy import POLICIES, Floor, named_in
+from arbiter.debate.roster import Roster, Seat, Standing
+from arbiter.debate.schedule import Schedule
+from arbiter.debate.states import TRANSITIONS
+from arbiter.debate.turn import OpenTurn
+from consilium import messages
+from consilium.messages import DebateState, Phase
+from consilium.records import EventName, EventRecord, HeaderRecord, TurnOutcome, TurnRecord
+
+if TYPE_CHECKING:
+    from arbiter.debate.caps import Reached
+    from consilium.config import Council
+    from consilium.messages import Message, PromptSent
+
+COMPLETED = frozenset({TurnOutcome.SPEECH, TurnOutcome.SKIP})
+"""The outcomes after which a seat has heard its delta: its cursor moves."""
+
+
+class Flow:
+    """Everything a debate is, between two events."""
+
+    def __init__(self, debate_id: str, council: Council, *, arbiter: str) -> None:
+        """``arbiter`` names the Arbiter's certificate (its fingerprint) in the record."""
+        self.debate_id = debate_id
+        self.arbiter = arbiter
+        self.council = council
+        self.topic = council.topic
+        self.state = DebateState.WAITING_QUORUM
+        self.reason: str | None = None
+        self.phase = Phase.OPENING
+        self.turn_counter = 0
+        self.roster = Roster(council.roster, council.limits.max_seats)
+        self.discourse = Discourse()
+        self.meter = Meter(council.caps)
+        self.turn: OpenTurn | None = None
+        self.schedule = Schedule()
+        self.reviving: set[str] = set()
+        self._had_turn: set[str] = set()
+        self._last = -1
+        self._named: tuple[str, ...] = ()
+        self._effects: list[Effect] = []
+
+    def open(self) -> list[Effect]:
+        """Return what starts the record. Call once, before anything else."""
+        rules = self.council.model_dump(mode="json", exclude={"topic", "participants"})
+        return [
+            Append(
+                HeaderRecord(debate_id=self.debate_id, topic=self.topic, council=rules, arbiter=self.arbiter)
+            )
+        ]
+
+    def next_deadline(self) -> float | None:
+        """When `events.AlarmRang` is due, if ever."""
+        if self.turn is not None:
+            return self.turn.deadline
+        return self.meter.time_is_up_at() if self.state is DebateState.RUNNING else None
+
+    # --- the open turn -------------------------------------------------------------------------------
+
+    def revoke(self, now: float, reason: str) -> None:
+        """Take the open turn back, on an operator's word."""
+        turn = self.turn
+        assert turn is not None
+        seat = self.seat_of(turn)
+        self.close_turn(TurnOutcome.FORCED, now, detail=reason)
+        self._send_revoked(seat, turn, reason)
+
+    def _send_revoked(self, seat: Seat, turn: OpenTurn, reason: str) -> None:
+        assert seat.session is not None, "a seat that is lost or leaves has no open turn"
+        self.send(seat.session, messages.TurnRevoked(turn_id=turn.turn_id, reason=reason))
+
+    def close_turn(self, outcome: TurnOutcome, now: float, *, detail: str | None = None) -> None:
+        """End the open turn, once and for all; record it, and say what was said."""
+        turn = self.turn
+        assert turn is not None
+        self.turn = None
+        seat = self.seat_of(turn)
+        text = turn.text if outcome is TurnOutcome.SPEECH else None
+        usage = turn.usage
+        tokens: Any = None if usage is None else {"in": usage.tokens_in, "out": usage.tokens_out}
+        self._effects.append(
+            Append(
+                TurnRecord(
+                    turn_id=turn.turn_id,
+                    participant_id=seat.participant_id,
+                    phase=turn.phase,
+                    outcome=outcome,
+                    meta=seat.meta,
+                    tokens=tokens,
+                    usage=usage,
+                    duration_s=round(now - turn.started, 3),
+                    text=text,
+                    detail=detail,
+                )
+            )
+        )
+        self._last = seat.order
+        if outcome in COMPLETED:
+            seat.cursor = turn.heard
+            seat.charge(turn.turn_id, usage)
+            self._had_turn.add(seat.participant_id)
+        if outcome is not TurnOutcome.SKIP:
+            self.meter.charge(usage)
+        if text is not None:
+            self._say(seat, turn, text)
+
+    def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
+        self._named = (*self._named, *named_in(text, seat, list(self.roster)))[-64:]
+        contribution = Contribution(seat.participant_id, text, seat.pseudonym, seat.meta.role_label)
+        if self.council.opening == "sealed" and turn.phase is Phase.OPENING is self.phase:
+            self.discourse.seal(contribution)
+        else:
+            self.discourse.publish(contribution)
+
+    def pass_over(self, seat: Seat) -> None:
+        """Count the seat's turn in this round as had: the operator skips it."""
+        self._had_turn.add(seat.participant_id)
+
+    # --- what follows from what happened -------------------------------------------------------------
+
+    def settle(self, now: float) -> None:
+        """Bring the debate to rest: quorum, end of round, caps, next speaker."""
+        if self.state is DebateState.WAITING_QUORUM and self.roster.quorum():
+            self.enter(DebateState.READY)
+        if self.state is DebateState.READY:
+            if not self.roster.quorum():
+                self.enter(DebateState.WAITING_QUORUM)
+            elif self.council.roster.awaited:
+                self.start(now)
+        if self.state is DebateState.RESUMING and not self.reviving:
+            self.resumed(now)
+        if self.state is DebateState.RUNNING and self.turn is None:
+            self._advance(now)
+
+    def start(self, now: float) -> None:
+        """READY to RUNNING."""
+        self.enter(DebateState.RUNNING)
+        self.meter.run(now)
+        self.record(EventName.DEBATE_STARTED, None, phase=self.phase.value)
+
+    def resumed(self, now: float) -> None:
+        """To RUNNING, after a pause."""
+        self.enter(DebateState.RUNNING)
+        self.meter.run(now)
+        self.record(EventName.DEBATE_RESUMED, None, turn_counter=self.turn_counter)
+        self.broadcast(messages.DebateResumed(turn_counter=self.turn_counter))
+
+    def _advance(self, now: float) -> None:
+        """Assign the next turn, unless a round, a cap or nobody to speak stands before it."""
+        rotation = self.roster.rotation()
+        if rotation and self._had_turn and all(seat.participant_id in self._had_turn for seat in rotation):
+            self._complete_round(now)
+        speaker = self._choose(rotation)
+        if speaker is not None and speaker.participant_id in self._had_turn:
+            self._complete_round(now)
+        if self.state is not DebateState.RUNNING:
+            return
+        reached = self.meter.reached(now)
+        if reached is not None:
+            self._stop_by_cap(reached, now)
+        elif not rotation:
+            self.pause("nobody_to_speak", now)
+        elif speaker is not None:
+            self._assign(speaker, now)
+
+    def _choose(self, rotation: list[Seat]) -> Seat | None:
+        if not rotation:
+            return None
+        called = self.schedule.next_speaker
+        for seat in rotation:
+            if seat.participant_id == called:
+                return seat
+        floor = Floor(tuple(rotation), self._last, self._named)
+        return POLICIES[self.council.turn_policy](floor)
+
+    def _assign(self, seat: Seat, now: float) -> None:
+        assert seat.session is not None
+        self.turn_counter += 1
+        if self.schedule.next_speaker == seat.participant_id:
+            self.schedule.next_speaker = None
+        limit = self.council.limits.turn_seconds
+        self.turn = OpenTurn(
+            turn_id=self.turn_counter,
+            participant_id=seat.participant_id,
+            phase=self.phase,
+            started=now,
+            deadline=now + limit,
+            heard=self.discourse.position,
+        )
+        deadline_ms = int(limit * 1000)
+        self._effects.append(
+            Append(
+                EventRecord(
+                    event=EventName.TURN_STARTED,
+                    participant_id=seat.participant_id,
+                    turn_id=self.turn_counter,
+                    data={"phase": self.phase.value, "deadline_ms": deadline_ms},
+                )
+            )
+        )
+        self.send(
+            seat.session,
+            messages.TurnStart(turn_id=self.turn_counter, phase=self.phase, deadline_ms=deadline_ms),
+        )
+        self.send(
+            seat.session,
+            messages.Context(
+                turn_id=self.turn_counter, phase=self.phase, topic=self.topic, delta=self._delta(seat)
+            ),
+            channel=Channel.DATA,
+        )
+
+    def _delta(self, listener: Seat) -> tuple[messages.DeltaEntry, ...]:
+        named, role_shown = self.council.identity_visible, self.council.role_visible
+        return tuple(
+            messages.DeltaEntry(
+                speaker=said.speaker if named else said.pseudonym,
+                role_label=said.role_label if role_shown or said.speaker == MODERATOR else None,
+                text=said.text,
+            )
+            for said in self.discourse.since(listener.cursor, listener.participant_id)
+        )
+
+    def _complete_round(self, now: float) -> None:
+        self._had_turn = set()
+        self.meter.rounds += 1
+        self.record(EventName.ROUND_COMPLETED, None, round=self.meter.rounds)
+        self.discourse.release()
+        phase, terminate = self.schedule.take_round_end()
+        if phase is not None:
+            self.change_phase(phase)
+        if terminate is not None:
+            self.finish(DebateState.FINISHED, now, reason=terminate)
+
+    def change_phase(self, phase: Phase) -> None:
+        """§13.3: from the next turn on. What was sealed is released: the opening is over."""
+        previous, self.phase = self.phase, phase
+        self.record(EventName.PHASE_CHANGED, None, phase=phase.value, previous=previous.value)
+        self.discourse.release()
+
+    # --- pause and end -------------------------------------------------------------------------------
+
+    def fail(self, seat: Seat, reason: str, prompt_sent: PromptSent | None, now: float) -> None:
+        """Mark a seat as faulty and pause (§7.3)."""
+        seat.standing = Standing.FAULTY
+        seat.fault = reason
+        seat.prompt_sent = prompt_sent
+        self.reviving.discard(seat.participant_id)
+        sent = None if prompt_sent is None else prompt_sent.value
+        self.record(EventName.PARTICIPANT_FAULT, seat, reason=reason, prompt_sent=sent)
+        self.pause("participant_failed", now, missing=[seat])
+
+    def pause(self, reason: str, now: float, *, missing: list[Seat] | None = None) -> None:
+        """Assign no further turn. An open turn may finish within its own deadline."""
+        if self.state not in (DebateState.RUNNING, DebateState.RESUMING):
+            return
+        self.enter(DebateState.PAUSED)
+        self.reason = reason
+        self.reviving = set()
+        self.meter.hold(now)
+        concerned = tuple(seat.participant_id for seat in missing or ())
+        self.record(EventName.DEBATE_PAUSED, None, reason=reason, seats=list(concerned))
+        self.broadcast(messages.DebatePaused(reason=reason, missing=concerned))
+
+    def _stop_by_cap(self, reached: Reached, now: float) -> None:
+        self.record(
+            EventName.CAP_REACHED, None, cap=reached.cap, used=round(reached.used, 3), limit=reached.limit
+        )
+        self.finish(DebateState.STOPPED_BY_CAP, now, reason="cap_reached", cap=reached.cap)
+
+    def finish(self, outcome: DebateState, now: float, *, reason: str, cap: str | None = None) -> None:
+        """End the debate (§5.4, §7.3)."""
+        if self.turn is not None:
+            self.revoke(now, "debate_ended")
+        self.enter(outcome)
+        self.reason = reason
+        self.meter.hold(now)
+        self.discourse.release()
+        self.record(
+            EventName.DEBATE_ENDED,
+            None,
+            outcome=outcome.value,
+            cap=cap,
+            reason=reason,
+            turn_counter=self.turn_counter,
+        )
+        self._broadcast_end(outcome, cap)
+
+    def _broadcast_end(self, outcome: Any, cap: str | None) -> None:
+        self.broadcast(messages.DebateEnded(outcome=outcome, cap=cap, turn_counter=self.turn_counter))
+
+    # --- small tools ---------------------------------------------------------------------------------
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a first turn was due: from here on, a newcomer enters cold and a loss pauses."""
+        return self.state not in (DebateState.WAITING_QUORUM, DebateState.READY)
+
+    def seat_of(self, turn: OpenTurn) -> Seat:
+        """Return the seat whose turn it is."""
+        return self.roster.resolve(turn.participant_id)
+
+    def record(self, event: EventName, seat: Seat | None, **data: Any) -> None:
+        """Put an event on the record."""
+        participant_id = None if seat is None else seat.participant_id
+        visible = event is EventName.MODERATOR_STEERING
+        self._effects.append(
+            Append(EventRecord(event=event, participant_id=participant_id, visible=visible, data=data))
+        )
+
+    def send(
+        self,
+        session: str,
+        message: Message,
+        *,
+        channel: Channel = Channel.CONTROL,
+        in_reply_to: str | None = None,
+    ) -> None:
+        """Send a message to one session."""
+        self._effects.append(Send(session, channel, message, in_reply_to))
+
+    def broadcast(self, message: Message) -> None:
+        """Send a message to every connected seat."""
+        for session in self.roster.sessions():
+            self.send(session, message)
+
+    def end_session(self, session: str, reason: str) -> None:
+        """Close a session, after what is queued for it."""
+        self._effects.append(EndSession(session, reason))
+
+    def enter(self, state: DebateState) -> None:
+        """Change the state, along `TRANSITIONS`."""
+        assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
+        self.state = state
+        self.reason = None

@@ -1,0 +1,212 @@
+"""Who sits here (§7): seats, their standing, quorum, and who may speak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from arbiter.debate.caps import tokens_of
+from consilium.errors import ErrorCode, PeerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from arbiter.debate.events import SeatRegistered
+    from consilium.config import Roster as RosterRules
+    from consilium.messages import DisconnectPolicy, Meta, PromptSent, Usage
+
+
+class Standing(StrEnum):
+    """What a seat is to the debate. Whether it is connected is another question."""
+
+    ACTIVE = "active"
+    ABSENT = "absent"
+    FAULTY = "faulty"
+
+
+@dataclass(slots=True)
+class Seat:
+    """One participant's place. It outlives its connections; memory belongs to the CLI chat (§8.2)."""
+
+    participant_id: str
+    name: str
+    order: int
+    pseudonym: str
+    meta: Meta
+    required: bool
+    disconnect_policy: DisconnectPolicy
+    session: str | None = None
+    bound: bool = False
+    joined: bool = False
+    standing: Standing = Standing.ACTIVE
+    fault: str | None = None
+    prompt_sent: PromptSent | None = None
+    cursor: int = 0
+    turns: int = 0
+    last_turn: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+
+    @property
+    def present(self) -> bool:
+        """Whether both of its connections are there."""
+        return self.session is not None and self.bound
+
+    @property
+    def in_rotation(self) -> bool:
+        """Whether it may be given a turn."""
+        return self.present and self.standing is Standing.ACTIVE
+
+    def charge(self, turn_id: int, usage: Usage | None) -> None:
+        """Add one completed turn."""
+        self.turns += 1
+        self.last_turn = turn_id
+        tokens = tokens_of(usage)
+        if tokens is not None:
+            self.tokens = (self.tokens or 0) + tokens
+        if usage is not None and usage.usd is not None:
+            self.usd = (self.usd or 0.0) + usage.usd
+
+    def heal(self) -> None:
+        """Take it back into the debate; only on an operator's word."""
+        self.standing = Standing.ACTIVE
+        self.fault = None
+        self.prompt_sent = None
+
+
+@dataclass(slots=True)
+class Roster:
+    """All seats, planned and present."""
+
+    rules: RosterRules
+    max_seats: int
+    _seats: dict[str, Seat] = field(default_factory=dict)
+    _by_session: dict[str, Seat] = field(default_factory=dict)
+    _removed: set[str] = field(default_factory=set)
+    _numbered: int = 0
+
+    def __iter__(self) -> Iterator[Seat]:
+        """Yield the seats in speaking order."""
+        return iter(sorted(self._seats.values(), key=lambda seat: seat.order))
+
+    def admit(self, event: SeatRegistered, *, started: bool) -> Seat:
+        """Seat a newcomer or give a returning seat its place back (§5.2, §7.1, §7.2, §9.6).
+
+        Raises `PeerError`: DUPLICATE_DISPLAY_NAME, POLICY_DENIED, INVALID_STATE. Nothing has changed then.
+        """
+        if event.session in self._by_session:
+            raise PeerError(ErrorCode.INVALID_STATE, "this connection has registered already")
+        seat = self._seats.get(event.participant_id)
+        if seat is None:
+            self._check_newcomer(event, started=started)
+            seat = self._seats[event.participant_id] = Seat(
+                participant_id=event.participant_id,
+                name=event.name,
+                order=self._order(event.name),
+                pseudonym=f"Speaker {_letters(self._numbered)}",
+                meta=event.meta,
+                required=event.required or event.name in self.rules.awaited,
+                disconnect_policy=event.disconnect_policy,
+            )
+            self._numbered += 1
+        elif seat.session is not None:
+            raise PeerError(ErrorCode.DUPLICATE_DISPLAY_NAME, f"{event.participant_id} is already registered")
+        else:
+            seat.meta = event.meta
+            seat.required = event.required or event.name in self.rules.awaited
+            seat.disconnect_policy = event.disconnect_policy
+        seat.session = event.session
+        seat.bound = False
+        self._by_session[event.session] = seat
+        return seat
+
+    def _check_newcomer(self, event: SeatRegistered, *, started: bool) -> None:
+        if event.participant_id in self._removed:
+            raise PeerError(ErrorCode.POLICY_DENIED, "the operator removed this seat from the debate")
+        if self.rules.mode == "static" and event.name not in self._planned():
+            raise PeerError(ErrorCode.POLICY_DENIED, f"the roster has no seat named {event.name}")
+        if len(self._seats) >= self.max_seats:
+            raise PeerError(ErrorCode.POLICY_DENIED, f"all {self.max_seats} seats are taken")
+        if started and not self.rules.cold_entry:
+            raise PeerError(ErrorCode.INVALID_STATE, "the debate has started and admits nobody new")
+
+    def _planned(self) -> list[str]:
+        return [seat.name for seat in self.rules.participants]
+
+    def _order(self, name: str) -> int:
+        """Planned seats speak in the order of the plan, others after them as they come; no two share one."""
+        planned = self._planned()
+        place = planned.index(name) if name in planned else None
+        if place is None or any(seat.order == place for seat in self):
+            return len(planned) + self._numbered
+        return place
+
+    def of_session(self, session: str) -> Seat:
+        """Return the seat of a session. Raises `PeerError` (NOT_REGISTERED)."""
+        seat = self._by_session.get(session)
+        if seat is None:
+            raise PeerError(ErrorCode.NOT_REGISTERED, "register first")
+        return seat
+
+    def resolve(self, reference: str) -> Seat:
+        """Find a seat by participant id, or by a name that only one has. Raises `PeerError`."""
+        found = [s for s in self if reference in (s.participant_id, s.name)]
+        if len(found) == 1:
+            return found[0]
+        known = ", ".join(seat.participant_id for seat in self) or "none"
+        problem = "several seats are named" if found else "there is no seat"
+        raise PeerError(ErrorCode.INVALID_STATE, f"{problem} {reference} (seats: {known})")
+
+    def detach(self, session: str) -> Seat | None:
+        """Forget a session whose connection is gone; return its seat, if it had one."""
+        seat = self._by_session.pop(session, None)
+        if seat is not None:
+            seat.session = None
+            seat.bound = False
+            if not seat.joined:
+                del self._seats[seat.participant_id]
+        return seat
+
+    def remove(self, seat: Seat, *, for_good: bool) -> None:
+        """Take a seat off the roster. ``for_good``: its certificate cannot take it again."""
+        del self._seats[seat.participant_id]
+        if seat.session is not None:
+            del self._by_session[seat.session]
+        if for_good:
+            self._removed.add(seat.participant_id)
+
+    def sessions(self) -> list[str]:
+        """The sessions of all connected seats, in speaking order."""
+        return [seat.session for seat in self if seat.session is not None]
+
+    def rotation(self) -> list[Seat]:
+        """The seats that may be given a turn, in speaking order."""
+        return [seat for seat in self if seat.in_rotation]
+
+    def troubled(self) -> list[Seat]:
+        """The seats on which the operator has to decide before the debate can go on."""
+        return [
+            seat
+            for seat in self
+            if seat.standing is Standing.FAULTY or (seat.standing is Standing.ABSENT and seat.required)
+        ]
+
+    def missing(self) -> list[str]:
+        """The awaited names that have no present seat (§7.1, §7.2)."""
+        here = {seat.name for seat in self._seats.values() if seat.in_rotation}
+        return sorted(self.rules.awaited - here)
+
+    def quorum(self) -> bool:
+        """Whether everybody who is awaited is here, and somebody is."""
+        return not self.missing() and bool(self.rotation())
+
+
+def _letters(number: int) -> str:
+    """0 is A, 25 is Z, 26 is AA: any number of speakers."""
+    letters = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

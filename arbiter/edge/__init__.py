@@ -1,0 +1,1 @@
+"""Where bytes arrive: TLS, listeners, limits. Thin."""

@@ -1,0 +1,91 @@
+"""How much of the Arbiter one peer may take: pure counting, with the time as an argument."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+
+MAX_HANDSHAKES = 256
+"""Handshakes under way on one port. At about 60 KiB each, a full house costs 15 MiB."""
+
+MAX_HANDSHAKES_PER_ADDRESS = 64
+"""Of these, from one address: enough for a host full of seats that reconnect at once."""
+
+
+class TokenBucket:
+    """Allow ``burst`` at once, and ``rate`` a second in the long run."""
+
+    __slots__ = ("_at", "_level", "burst", "rate")
+
+    def __init__(self, rate: float, burst: float) -> None:
+        """Start full. Raises `ValueError` unless both are positive."""
+        if not (rate > 0 and burst > 0):
+            raise ValueError("a bucket needs a positive rate and a positive burst")
+        self.rate = rate
+        self.burst = burst
+        self._level = float(burst)
+        self._at: float | None = None
+
+    def take(self, now: float, cost: float = 1) -> bool:
+        """Take ``cost`` if it is there; a refusal takes nothing.
+
+        ``now`` is in seconds of a monotonic clock. A clock that steps back gives nothing, and takes nothing.
+        """
+        if self._at is not None and now > self._at:
+            self._level = min(self.burst, self._level + (now - self._at) * self.rate)
+        if self._at is None or now > self._at:
+            self._at = now
+        if cost > self._level:
+            return False
+        self._level -= cost
+        return True
+
+
+class HandshakeGate:
+    """Count the handshakes under way on one port, in all and by address.
+
+    An address that waits in handshakes uses up its own places, not everybody's.
+    """
+
+    def __init__(self, total: int = MAX_HANDSHAKES, per_address: int = MAX_HANDSHAKES_PER_ADDRESS) -> None:
+        self.total = total
+        self.per_address = per_address
+        self._inside: Counter[str] = Counter()
+        self._count = 0
+
+    @property
+    def inside(self) -> int:
+        """How many handshakes are under way."""
+        return self._count
+
+    def enter(self, address: str) -> str | None:
+        """Take a place for ``address``, or return the sentence that says why there is none."""
+        key = neighbourhood(address)
+        if self._count >= self.total:
+            return f"{self.total} handshakes are under way already"
+        if self._inside[key] >= self.per_address:
+            return f"{self.per_address} handshakes from {key} are under way already"
+        self._inside[key] += 1
+        self._count += 1
+        return None
+
+    def leave(self, address: str) -> None:
+        """Give back a place that `enter` granted."""
+        key = neighbourhood(address)
+        self._count -= 1
+        self._inside[key] -= 1
+        if not self._inside[key]:
+            del self._inside[key]
+
+
+def neighbourhood(address: str) -> str:
+    """Name what one party holds: an IPv4 address, or a whole IPv6 /64, which is what a subscriber gets."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if ip.version == 4:
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip.packed[:8] + bytes(8), 64)))

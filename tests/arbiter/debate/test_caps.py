@@ -1,0 +1,175 @@
+"""The cost cap (§5.7, decision 10): checked before a turn and after it, and named when it stops."""
+
+from __future__ import annotations
+
+import pytest
+from playbook import Playbook
+
+from arbiter.debate.caps import Meter, tokens_of
+from consilium.config import Caps
+from consilium.messages import (
+    DebateEnded,
+    DebateState,
+    Pause,
+    Phase,
+    Resume,
+    SetPhase,
+    Terminate,
+    TurnStart,
+    Usage,
+    When,
+)
+from consilium.records import EventName, TurnOutcome
+
+
+def test_after_max_rounds_the_debate_is_stopped_by_cap_not_finished() -> None:
+    play = Playbook(caps={"max_rounds": 2})
+    ada, *_ = play.everybody_joins()
+    play.round()
+    assert play.state() is DebateState.RUNNING
+    play.round()
+    assert play.state() is DebateState.STOPPED_BY_CAP
+    (ended,) = play.sent(DebateEnded, ada)
+    assert (ended.outcome, ended.cap, ended.turn_counter) == ("STOPPED_BY_CAP", "max_rounds", 6)
+    (reached,) = play.events(EventName.CAP_REACHED)
+    assert reached.data == {"cap": "max_rounds", "used": 2, "limit": 2}
+    assert play.sent(TurnStart) == []
+
+
+def test_a_round_that_both_reaches_its_cap_and_was_to_be_the_last_is_finished() -> None:
+    play = Playbook(caps={"max_rounds": 1})
+    play.everybody_joins()
+    play.commands(Terminate(when=When.ROUND_END))
+    play.round()
+    assert play.state() is DebateState.FINISHED
+
+
+def test_tokens_are_counted_in_and_out_and_the_turn_that_reaches_the_cap_is_kept() -> None:
+    play = Playbook(caps={"max_tokens": 100})
+    ada, bob, _ = play.everybody_joins()
+    play.speaks(ada, "A1", Usage(tokens_in=50, tokens_out=49))
+    assert play.was_given_the_floor(bob)
+    play.speaks(bob, "B1", Usage(tokens_out=1))
+    assert play.state() is DebateState.STOPPED_BY_CAP
+    assert play.turns()[-1].text == "B1"
+    assert play.status().cost.tokens_total == 100
+
+
+def test_unknown_usage_is_unknown_and_said() -> None:
+    play = Playbook(caps={"max_tokens": 100})
+    ada, bob, _ = play.everybody_joins()
+    play.speaks(ada, "A1", None)
+    play.speaks(bob, "B1", Usage(model="m"))
+    status = play.status()
+    assert status.cost.tokens_total is None
+    assert status.cost.tokens_unknown_turns == 2
+    assert any("2 turns reported no tokens" in warning for warning in status.warnings)
+    assert play.seat(ada).tokens is None
+
+
+def test_money_stops_where_clients_report_it() -> None:
+    play = Playbook(caps={"max_usd": 0.5})
+    ada, bob, _ = play.everybody_joins()
+    play.speaks(ada, "A1", Usage(usd=0.3))
+    play.speaks(bob, "B1", Usage(usd=0.2))
+    assert play.state() is DebateState.STOPPED_BY_CAP
+    assert play.seat(ada).usd == 0.3
+    assert play.status().cost.usd_total == 0.5
+
+
+def test_an_open_turn_may_finish_after_the_time_is_up_and_nothing_follows_it() -> None:
+    play = Playbook(caps={"max_seconds": 60}, limits={"turn_seconds": 120})
+    ada, *_ = play.everybody_joins()
+    play.after(90)
+    assert play.state() is DebateState.RUNNING
+    play.speaks(ada, "A1")
+    assert play.state() is DebateState.STOPPED_BY_CAP
+    assert play.turns()[0].outcome is TurnOutcome.SPEECH
+
+
+def test_time_spent_paused_does_not_count() -> None:
+    play = Playbook(caps={"max_seconds": 60}, limits={"turn_seconds": 120})
+    ada, *_ = play.everybody_joins()
+    play.now += 30
+    play.commands(Pause())
+    play.speaks(ada, "A1")
+    play.after(1000)
+    play.commands(Resume())
+    assert play.state() is DebateState.RUNNING
+    assert play.status().cost.elapsed_s == 30
+    play.now += 30
+    play.speaks("bob", "B1")
+    assert play.state() is DebateState.STOPPED_BY_CAP
+
+
+def test_with_nobody_speaking_the_alarm_is_set_to_the_time_cap() -> None:
+    play = Playbook(caps={"max_seconds": 60}, turn_policy="manual")
+    play.everybody_joins()
+    assert play.debate.next_deadline() == play.now + 60
+    play.after(60)
+    assert play.state() is DebateState.STOPPED_BY_CAP
+    assert play.debate.next_deadline() is None
+
+
+def test_a_cap_reached_during_a_pause_stops_only_after_the_operator_resumes() -> None:
+    play = Playbook(caps={"max_tokens": 10})
+    ada, *_ = play.everybody_joins()
+    play.commands(Pause())
+    play.speaks(ada, "A1", Usage(tokens_out=10))
+    assert play.state() is DebateState.PAUSED
+    play.commands(Resume())
+    assert play.state() is DebateState.STOPPED_BY_CAP
+    assert play.sent(TurnStart) == []
+
+
+def test_a_failed_turn_may_have_cost_something_and_counts_as_unknown() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.fails(ada)
+    assert play.status().cost.tokens_unknown_turns == 1
+
+
+def test_a_skip_costs_nothing() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.skips(ada)
+    assert play.status().cost.tokens_unknown_turns == 0
+
+
+def test_phases_do_not_reset_the_rounds() -> None:
+    play = Playbook(caps={"max_rounds": 2})
+    play.everybody_joins()
+    play.commands(SetPhase(phase=Phase.CLOSING, when=When.ROUND_END))
+    play.round()
+    assert play.debate.phase is Phase.CLOSING
+    play.round()
+    assert play.state() is DebateState.STOPPED_BY_CAP
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (None, None),
+        (Usage(), None),
+        (Usage(tokens_in=0), 0),
+        (Usage(tokens_out=3), 3),
+        (Usage(tokens_in=2, tokens_out=3, tokens_cached=100), 5),
+    ],
+)
+def test_tokens_of_a_turn(usage: Usage | None, tokens: int | None) -> None:
+    assert tokens_of(usage) == tokens
+
+
+def test_the_clock_of_a_meter_runs_only_between_run_and_hold() -> None:
+    meter = Meter(Caps(max_seconds=10))
+    assert meter.reached(1e9) is None
+    meter.hold(5)
+    meter.run(100)
+    meter.hold(104)
+    assert meter.elapsed(1000) == 4
+    meter.run(200)
+    assert meter.time_is_up_at() == 206
+    assert meter.reached(205.9) is None
+    reached = meter.reached(206)
+    assert reached is not None
+    assert (reached.cap, reached.used) == ("max_seconds", 10)

@@ -1,0 +1,201 @@
+"""Turns as §6 tells them."""
+
+from __future__ import annotations
+
+import pytest
+from playbook import Playbook, participant
+
+from arbiter.debate.effects import Append
+from arbiter.debate.events import RecordFailed
+from consilium.errors import ErrorCode
+from consilium.messages import (
+    Context,
+    DebateEnded,
+    DebatePaused,
+    DebateState,
+    PromptSent,
+    Terminate,
+    TurnRevoked,
+    TurnStart,
+    Usage,
+)
+from consilium.records import EventName, TurnOutcome
+
+
+def test_6_1_a_normal_turn_is_recorded_and_the_next_seat_is_given_the_floor() -> None:
+    play = Playbook()
+    ada, bob, _ = play.everybody_joins()
+    assert play.speaking == ada
+    play.now += 2.5
+    play.speaks(ada, "Wrap it.", Usage(tokens_in=10, tokens_out=4))
+    (turn,) = play.turns()
+    assert (turn.turn_id, turn.outcome, turn.text) == (1, TurnOutcome.SPEECH, "Wrap it.")
+    assert turn.participant_id == participant(ada)
+    assert turn.tokens == {"in": 10, "out": 4}
+    assert turn.duration_s == 2.5
+    assert play.was_given_the_floor(bob)
+
+
+def test_the_turn_says_its_phase_and_its_deadline() -> None:
+    play = Playbook(limits={"turn_seconds": 120})
+    play.everybody_joins()
+    (start,) = play.sent(TurnStart)
+    assert (start.turn_id, start.phase, start.deadline_ms) == (1, "OPENING", 120_000)
+
+
+def test_6_2_a_turn_that_ends_without_a_speech_is_a_skip() -> None:
+    play = Playbook()
+    ada, bob, _ = play.everybody_joins()
+    play.skips(ada)
+    assert play.turns()[0].outcome is TurnOutcome.SKIP
+    assert play.was_given_the_floor(bob)
+    assert play.heard(bob) == []
+
+
+def test_a_turn_end_that_overtakes_its_speech_waits_for_it() -> None:
+    play = Playbook()
+    ada, bob, _ = play.everybody_joins()
+    play.ends(ada, speech=True)
+    assert play.speaking == ada
+    assert play.turns() == []
+    play.says(ada, "Late, but here.")
+    assert play.turns()[0].outcome is TurnOutcome.SPEECH
+    assert play.was_given_the_floor(bob)
+
+
+def test_a_speech_is_a_contribution_even_if_its_turn_end_does_not_announce_it() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.says(ada, "Here.")
+    play.ends(ada, speech=False)
+    assert play.turns()[0].outcome is TurnOutcome.SPEECH
+
+
+def test_6_4_an_expired_turn_is_revoked_and_the_debate_pauses() -> None:
+    play = Playbook(limits={"turn_seconds": 120})
+    ada, bob, _ = play.everybody_joins()
+    play.acknowledges(ada)
+    play.after(119)
+    assert play.state() is DebateState.RUNNING
+    play.after(1)
+    assert play.state() is DebateState.PAUSED
+    assert [m.turn_id for m in play.sent(TurnRevoked, ada)] == [1]
+    assert play.turns()[0].outcome is TurnOutcome.REVOKED
+    assert [m.missing for m in play.sent(DebatePaused, bob)] == [(participant(ada),)]
+    assert play.sent(TurnStart) == []
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "FINISHED"])
+def test_6_4_a_revoked_turn_is_a_mismatch_for_ever(state: str) -> None:
+
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.after(300)
+    if state == "FINISHED":
+        play.commands(Terminate())
+    assert play.state() == state
+    play.says(ada, "But I was nearly done!", turn=1)
+    assert play.refusal is not None
+    assert play.refusal.code is ErrorCode.TURN_MISMATCH
+    play.ends(ada, speech=True, turn=1)
+    assert play.refusal.code is ErrorCode.TURN_MISMATCH
+    assert len(play.turns()) == 1
+    assert play.turns()[0].text is None
+
+
+def test_a_speech_that_arrives_after_the_deadline_is_late_even_if_the_alarm_was_not_heard() -> None:
+    play = Playbook(limits={"turn_seconds": 10})
+    ada, *_ = play.everybody_joins()
+    play.now += 10
+    play.says(ada, "Just in time?", turn=1)
+    assert play.refusal is not None
+    assert play.refusal.code is ErrorCode.TURN_MISMATCH
+    assert play.turns()[0].outcome is TurnOutcome.REVOKED
+    assert play.state() is DebateState.PAUSED
+
+
+def test_whether_a_revoked_turn_reached_its_client_is_told_as_far_as_it_is_known() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.says(ada, "Said, but never ended.")
+    play.after(300)
+    assert play.seat(ada).prompt_sent is PromptSent.YES
+
+
+@pytest.mark.parametrize("event", ["speech", "end", "ack"])
+def test_only_the_seat_whose_turn_it_is_may_speak_in_it(event: str) -> None:
+    play = Playbook()
+    _, bob, _ = play.everybody_joins()
+    {
+        "speech": lambda: play.says(bob, "Me!"),
+        "end": lambda: play.ends(bob),
+        "ack": lambda: play.acknowledges(bob),
+    }[event]()
+    assert play.refusal is not None
+    assert play.refusal.code is ErrorCode.TURN_MISMATCH
+    assert play.speaking == "ada"
+
+
+def test_a_turn_has_one_speech_and_one_end() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.says(ada, "One.")
+    play.says(ada, "Two.")
+    assert play.refusal is not None
+    assert play.refusal.code is ErrorCode.TURN_MISMATCH
+    play.ends(ada, speech=True)
+    assert play.turns()[0].text == "One."
+
+
+def test_a_second_turn_end_while_the_speech_is_awaited_is_refused() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.ends(ada, speech=True)
+    play.ends(ada, speech=True)
+    assert play.refusal is not None
+    assert play.refusal.code is ErrorCode.TURN_MISMATCH
+
+
+def test_a_speech_over_the_limit_is_refused_in_bytes_not_characters() -> None:
+    play = Playbook(limits={"speech_bytes": 256})
+    ada, *_ = play.everybody_joins()
+    play.says(ada, "\N{OLD ITALIC LETTER A}" * 65)
+    assert play.refusal is not None
+    assert play.refusal.code is ErrorCode.TOO_LARGE
+    play.says(ada, "\N{OLD ITALIC LETTER A}" * 64)
+    assert play.refusal is None
+
+
+def test_a_client_fault_pauses_at_once_and_is_not_a_skip() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.fails(ada, PromptSent.NO)
+    assert play.state() is DebateState.PAUSED
+    assert play.turns()[0].outcome is TurnOutcome.FAILED
+    (fault,) = play.events(EventName.PARTICIPANT_FAULT)
+    assert fault.data == {"reason": "client_error: exit 1", "prompt_sent": "no"}
+    assert play.sent(Context) == []
+
+
+def test_an_open_turn_may_finish_while_the_debate_is_paused_by_another_seat() -> None:
+    play = Playbook()
+    ada, bob, _ = play.everybody_joins()
+    play.is_lost(bob)
+    assert play.state() is DebateState.PAUSED
+    play.speaks(ada, "I was in the middle of it.")
+    assert play.turns()[0].outcome is TurnOutcome.SPEECH
+    assert play.state() is DebateState.PAUSED
+    assert play.turn == 0
+
+
+def test_a_record_that_cannot_be_written_ends_the_debate_without_claiming_anything() -> None:
+
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.happens(RecordFailed("no space left on device"))
+    assert play.state() is DebateState.ERROR
+    assert [m.outcome for m in play.sent(DebateEnded, ada)] == [DebateState.ERROR]
+    assert not [e for e in play.latest if isinstance(e, Append)]
+    assert play.status().reason == "no space left on device"
+    play.happens(RecordFailed("again"))
+    assert play.latest == []
