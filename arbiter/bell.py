@@ -39,7 +39,8 @@ class Bell:
         self._waiting = anyio.Event()
         try:
             await anyio.wait_readable(self._descriptor)
-            os.eventfd_read(self._descriptor)
+            if not self._closed:  # between the ring and this line, `close` may have run
+                os.eventfd_read(self._descriptor)
         except anyio.ClosedResourceError:
             pass  # `close` woke us
         finally:

@@ -86,14 +86,12 @@ def _refusal(path: Path, error: OSError) -> UserError:
         case errno.EEXIST:
             return _occupied(path)
         case errno.ENOENT | errno.ENOTDIR:
-            hint = f"mkdir -p {folder}"
-            return UserError(f"the transcript's folder {folder} is not there, or is no folder", hint=hint)
+            return UserError(f"the transcript's folder {folder} is not there", hint=f"mkdir -p {folder}")
         case errno.EACCES | errno.EPERM | errno.EROFS:
             hint = f"give a path in a folder that user {os.geteuid()} may write to"
-            return UserError(f"the transcript's folder {folder} cannot be written to: {error.strerror}", hint=hint)
+            return UserError(f"the folder {folder} takes no transcript: {error.strerror}", hint=hint)
         case _:
-            hint = "give another path"
-            return UserError(f"the transcript {path} cannot be created: {error.strerror}", hint=hint)
+            return UserError(f"{path} cannot be created: {error.strerror}", hint="give another path")
 
 
 def _occupied(path: Path) -> UserError:

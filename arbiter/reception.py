@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 FIRST_MESSAGE = 5.0
 """Seconds within which a new connection must say what it wants."""
 
+GOODBYE = 5.0
+"""Seconds for which the owner of the debate is given to take the news that a session ended."""
+
 WATCH_TIMEOUT = 60.0
 """Seconds for which an operator's terminal may stand still before it is cut off."""
 
@@ -292,7 +295,7 @@ class Reception:
             held.end(reason)
             self._tokens.void(held.session_id)
             del self.sessions[held.session_id]
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(GOODBYE, shield=True):
                 await self._post(events.SessionLost(held.session_id, held.reason or reason))
 
     def _seat(self, connection: Connection, reg: messages.Reg, participant_id: str) -> Session:

@@ -66,6 +66,7 @@ class AnyDebate(RuleBasedStateMachine):
         )
         self.texts: dict[str, str] = {}
         self.given: dict[str, set[str]] = {}
+        self.entered: dict[str, int] = {}
         self.in_turn: dict[int, tuple[str, set[str]]] = {}
         self.ended: set[int] = set()
         self.started: set[int] = set()
@@ -216,6 +217,9 @@ class AnyDebate(RuleBasedStateMachine):
                 self.started.add(entry.turn_id)
                 assert debate.state is DebateState.RUNNING
                 assert debate.meter.reached(self.play.now) is None
+            if isinstance(entry, EventRecord) and entry.data.get("returned") is False:
+                assert entry.participant_id is not None
+                self.entered[entry.participant_id] = debate.roster.resolve(entry.participant_id).cursor
             if isinstance(entry, TurnRecord):
                 assert entry.turn_id in self.started - self.ended
                 self.ended.add(entry.turn_id)
@@ -253,9 +257,12 @@ class AnyDebate(RuleBasedStateMachine):
                 recipient = debate.roster.of_session(effect.session).participant_id
                 heard = [entry.text for entry in effect.message.delta]
                 assert len(heard) == len(set(heard))
-                for text in heard:
-                    assert self.texts[text] != recipient
-                    assert text not in self.given.get(recipient, set())
+                due = [
+                    said.text
+                    for said in debate.discourse._published[self.entered[recipient] :]
+                    if said.text not in self.given.get(recipient, set())
+                ]
+                assert heard == [text for text in due if self.texts[text] != recipient]
                 if debate.council.opening == "sealed" and debate.phase is messages.Phase.OPENING:
                     held = {said.text for said in debate.discourse._sealed}
                     assert not held & set(heard)

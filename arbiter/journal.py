@@ -1,0 +1,188 @@
+"""The transcript as the Arbiter writes it: append, wait until it is on disk, watch (§5.6, §3.3.D).
+
+1. The order of the records is the order of the calls to `Journal.append`, whoever makes them.
+2. A message that follows from a record is sent after `Journal.commit`, so that nothing a participant was told
+   is missing after a crash.
+3. No record is kept in memory: a watcher reads the file, at its own pace, and cannot hold anybody up.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Self
+
+import anyio
+from anyio import to_thread
+
+from arbiter.bell import Bell
+from arbiter.disk import Disk, RealDisk, create
+from arbiter.head import HeadFile, Signer
+from arbiter.writer import Stats, Writer
+from consilium.errors import TranscriptError
+from consilium.records import GENESIS, AnyEntry, HeaderRecord, digest, seal, timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
+
+CHUNK_BYTES = 256 * 1024
+"""How much of the file a watcher reads at a time, unless a single record is longer."""
+
+
+class Journal:
+    """One transcript being written. For any number of tasks, all of one event loop."""
+
+    def __init__(
+        self, descriptor: int, head: HeadFile, clock: Callable[[], float], disk: Disk, *, sync: bool
+    ) -> None:
+        self.count = 0
+        """How many records were appended, on disk or on the way."""
+        self.last = GENESIS
+        """The hash of the last of them."""
+        self._descriptor = descriptor
+        self._clock = clock
+        self._debate_id = ""
+        self._ends = array("Q", [0])  # where the record before each seq ends in the file
+        self._closed = False  # to new records
+        self._ended = False  # and the last of them is written
+        self._bell = Bell()
+        self._writer = Writer(descriptor, disk, head, self._bell, sync=sync)
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        *,
+        signer: Signer,
+        clock: Callable[[], float],
+        sync: bool = True,
+        disk: Disk | None = None,
+    ) -> Self:
+        """Create the transcript at ``path``, which must not exist. Blocks for as long as the disk takes.
+
+        ``clock`` gives seconds since the epoch. Without ``sync`` the disk is not waited for: a crash of the
+        machine may lose what was acknowledged. Raises `UserError` when the file cannot be created.
+        """
+        disk = disk or RealDisk()
+        head = HeadFile(path, signer, disk, sync=sync)
+        return cls(create(path, sync=sync), head, clock, disk, sync=sync)
+
+    @property
+    def stats(self) -> Stats:
+        """What was written so far, for tests and measurements."""
+        return self._writer.stats
+
+    @property
+    def durable(self) -> int:
+        """How many records are on disk."""
+        return self._writer.durable
+
+    def append(self, entries: Sequence[AnyEntry]) -> list[bytes]:
+        """Give ``entries`` their places, and have them written: all of them, or on an error none.
+
+        Returns their lines, without newlines; they are not on disk yet. The first record of all must be a
+        header. Raises `TranscriptError` when the transcript failed, is closed, or an entry cannot be written.
+        """
+        if self._writer.failure or self._closed:
+            raise TranscriptError(self._writer.failure or "the transcript is closed")
+        if self.count == 0 and entries:
+            if not isinstance(entries[0], HeaderRecord):
+                raise TranscriptError("a transcript begins with its header")
+            self._debate_id = entries[0].debate_id
+        ts = timestamp(self._clock())
+        lines: list[bytes] = []
+        last = self.last
+        for seq, entry in enumerate(entries, self.count):
+            line = seal(entry, seq=seq, prev=last, ts=ts)
+            last = digest(line)
+            lines.append(line)
+        for line in lines:
+            self._ends.append(self._ends[-1] + len(line) + 1)
+        self.count += len(lines)
+        self.last = last
+        self._writer.put(lines, last, self._debate_id)
+        return lines
+
+    async def commit(self) -> None:
+        """Return when everything appended so far is on disk. Raises `TranscriptError` when it will not be.
+
+        Cancelling this takes nothing back: what was appended is written.
+        """
+        wanted = self.count
+        while True:
+            failure = self._writer.failure  # read first: what came before it is on disk
+            if self._writer.durable >= wanted:
+                return
+            if failure:
+                raise TranscriptError(failure)
+            await self._bell.wait()
+
+    async def append_durably(self, entries: Sequence[AnyEntry]) -> list[bytes]:
+        """`append`, then `commit`."""
+        lines = self.append(entries)
+        await self.commit()
+        return lines
+
+    async def seal_head(self) -> None:
+        """Return when the head vouches for everything appended so far, to last: at a pause, and at the end.
+
+        Raises `TranscriptError` when the records or the head could not be written.
+        """
+        await self.commit()
+        ticket = self._writer.ask_for_head()
+        while self._writer.answered < ticket:
+            await self._bell.wait()
+        if self._writer.head_failure:
+            raise TranscriptError(self._writer.head_failure)
+
+    async def follow(self, from_seq: int = 0) -> AsyncIterator[list[bytes]]:
+        """The records from ``from_seq`` on as lots of lines, each new one once it is on disk.
+
+        Ends when the transcript is closed. Raises `TranscriptError` when it failed, after what is on disk.
+        """
+        if self._closed:
+            raise TranscriptError("the transcript is closed")
+        descriptor = os.dup(self._descriptor)  # the journal may close before the watcher has read to the end
+        seq = from_seq
+        try:
+            while True:
+                failure = self._writer.failure  # read first: what came before it is on disk
+                while seq < self._writer.durable:
+                    lines = await self._read(descriptor, seq)
+                    yield lines
+                    seq += len(lines)
+                if failure:
+                    raise TranscriptError(failure)
+                if self._ended:
+                    return
+                await self._bell.wait()
+        finally:
+            os.close(descriptor)
+
+    async def close(self) -> None:
+        """Write what waits, seal the head, and let go of the file. A second call does nothing.
+
+        Raises `TranscriptError` when something that was appended is not on disk, or the head is not.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(self._writer.stop)
+        self._ended = True
+        self._bell.close()
+        os.close(self._descriptor)
+        if problem := self._writer.failure or self._writer.head_failure:
+            raise TranscriptError(problem)
+
+    async def _read(self, descriptor: int, seq: int) -> list[bytes]:
+        """Read the records from ``seq`` on, as many as fit a chunk, but at least one."""
+        start = self._ends[seq]
+        stop = bisect_right(self._ends, start + CHUNK_BYTES, seq + 2, self._writer.durable + 1) - 1
+        length = self._ends[stop] - start
+        data = await to_thread.run_sync(os.pread, descriptor, length, start)
+        if len(data) != length:
+            raise TranscriptError("the transcript was cut while it was being read")
+        return data[:-1].split(b"\n")

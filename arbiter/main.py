@@ -1,0 +1,233 @@
+"""The Arbiter's process: read the council file, open the transcript and three ports, hold the debate."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import secrets
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import orjson
+from anyio.abc import SocketAttribute
+
+from arbiter.debate import Debate
+from arbiter.edge.limits import TokenBucket
+from arbiter.edge.listener import Door, HandshakeOutcome, bind
+from arbiter.journal import Journal
+from arbiter.reception import Reception
+from arbiter.service import INBOX, Service
+from consilium.credentials import Credentials
+from consilium.errors import TranscriptError
+from consilium.headseal import HeadSigner
+from consilium.lifeline import until_orphaned
+from consilium.messages import DebateState
+from consilium.ports import Ports
+from consilium.profile import DEFAULT_PROFILES
+from consilium.settings import load_council
+from consilium.tls import server_context
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from anyio.abc import SocketListener, TaskGroup
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from arbiter.debate.events import Event
+
+    _Inbox = tuple[MemoryObjectSendStream[Event], MemoryObjectReceiveStream[Event]]
+
+GRACE = 5.0
+"""Seconds that everybody has to hear how it ended, before the Arbiter closes."""
+
+LOG_RATE, LOG_BURST = 5.0, 20
+"""Log lines about strangers at the door, a second and at once: a flood of them fills no disk."""
+
+GOOD_OUTCOMES = (DebateState.FINISHED, DebateState.STOPPED_BY_CAP)
+
+log = logging.getLogger("arbiter")
+
+EXAMPLES = """\
+examples:
+  consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl
+  consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --control-port 0 \\
+      --data-port 0 --admin-port 0        (any free ports; they are printed)
+
+It prints one JSON line once it listens, and ends with the debate: 0 when that reached an outcome.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``consilium arbiter``."""
+    made = argparse.ArgumentParser(
+        prog="consilium arbiter",
+        description="Hold one debate: admit seats, run the turns, write the transcript.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--council", type=Path, required=True, metavar="FILE", help="the council file")
+    made.add_argument("--certs", type=Path, required=True, metavar="DIR", help="the Arbiter's credentials")
+    made.add_argument(
+        "--transcript", type=Path, required=True, metavar="FILE", help="where to write; must not exist yet"
+    )
+    made.add_argument("--host", help="address to listen on (default 127.0.0.1, or CONSILIUM_HOST)")
+    for name, port in (("control", 9998), ("data", 9999), ("admin", 9997)):
+        made.add_argument(
+            f"--{name}-port",
+            type=int,
+            metavar="PORT",
+            help=f"default {port}, or CONSILIUM_{name.upper()}_PORT; 0 is any free one",
+        )
+    made.add_argument("--lifeline", action="store_true", help="end when standard input closes")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the Arbiter. Returns 0 after an outcome, 1 when it was stopped before. Raises `UserError`."""
+    args = parser().parse_args(argv)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+    return anyio.run(_run, args)
+
+
+@dataclass(frozen=True, slots=True)
+class _House:
+    """What the three doors and the owner share."""
+
+    service: Service
+    reception: Reception
+    journal: Journal
+
+
+async def _run(args: argparse.Namespace) -> int:
+    given = {
+        name: getattr(args, name)
+        for name in ("host", "control_port", "data_port", "admin_port")
+        if getattr(args, name) is not None
+    }
+    ports = Ports(**given)
+    credentials = Credentials.load(args.certs)
+    context = server_context(credentials)
+    listeners = await _listen(ports)
+    house = _build(args, credentials)
+    outcome: DebateState | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
+        if args.lifeline:
+            tasks.start_soon(_stop_when_orphaned, tasks.cancel_scope)
+        _open_doors(tasks, listeners, house.reception, lambda: context)
+        tasks.start_soon(house.reception.pulse)
+        _announce(listeners)
+        outcome = await house.service.run()
+        tasks.start_soon(house.service.linger)
+        await _close(house.journal)
+        await house.reception.farewell(GRACE)
+        tasks.cancel_scope.cancel()
+    if outcome is None:
+        log.warning("stopped before the debate had an outcome; the transcript ends where it stood")
+        await _close(house.journal)
+    return 0 if outcome in GOOD_OUTCOMES else 1
+
+
+async def _listen(ports: Ports) -> dict[str, Sequence[SocketListener]]:
+    listeners: dict[str, Sequence[SocketListener]] = {}
+    try:
+        for name in ("control", "data", "admin"):
+            setting = f"--{name}-port or CONSILIUM_{name.upper()}_PORT"
+            listeners[name] = await bind(ports.host, getattr(ports, f"{name}_port"), setting=setting)
+    except BaseException:
+        for each in listeners.values():
+            for listener in each:
+                await listener.aclose()
+        raise
+    return listeners
+
+
+def _build(args: argparse.Namespace, credentials: Credentials) -> _House:
+    council = load_council(args.council)
+    debate_id = secrets.token_hex(8)
+    debate = Debate(debate_id, council, arbiter=f"sha256:{credentials.fingerprint().hex()}")
+    journal = Journal.create(args.transcript, signer=HeadSigner.load(credentials), clock=_wall_clock)
+    streams: _Inbox = anyio.create_memory_object_stream(INBOX)
+    post, inbox = streams
+    reception = Reception(
+        post.send,
+        lambda from_seq: _follow(journal, from_seq),
+        DEFAULT_PROFILES,
+        heartbeat=council.limits.heartbeat_seconds,
+        clock=time.monotonic,
+        wall_clock=_wall_clock,
+    )
+    return _House(Service(debate, journal, reception, inbox, time.monotonic), reception, journal)
+
+
+def _wall_clock() -> float:
+    return time.time()  # noqa: TID251 - the Arbiter's one wall clock: record times, certificate ends
+
+
+async def _follow(journal: Journal, from_seq: int) -> AsyncIterator[dict[str, Any]]:
+    async for lines in journal.follow(from_seq):
+        for line in lines:
+            yield orjson.loads(line)
+
+
+def _open_doors(
+    tasks: TaskGroup,
+    listeners: dict[str, Sequence[SocketListener]],
+    reception: Reception,
+    context: Callable[[], Any],
+) -> None:
+    observe = _Observer()
+    handlers = {"control": reception.control, "data": reception.data, "admin": reception.admin}
+    for name, handler in handlers.items():
+        tasks.start_soon(Door(context, handler, observe).serve, listeners[name])
+
+
+class _Observer:
+    """Writes down who was turned away at the door, as far as the log can take it."""
+
+    def __init__(self) -> None:
+        self._bucket = TokenBucket(LOG_RATE, LOG_BURST)
+        self._silenced = 0
+
+    def __call__(self, outcome: HandshakeOutcome, peer: str, detail: str) -> None:
+        if outcome is HandshakeOutcome.ACCEPTED:
+            return
+        if not self._bucket.take(time.monotonic()):
+            self._silenced += 1
+            return
+        if self._silenced:
+            log.warning("%d more connections were turned away", self._silenced)
+            self._silenced = 0
+        log.warning("%s %s: %s", outcome, peer, detail)
+
+
+def _announce(listeners: dict[str, Sequence[SocketListener]]) -> None:
+    ports = {name: each[0].extra(SocketAttribute.local_port) for name, each in listeners.items()}
+    sys.stdout.buffer.write(orjson.dumps({"event": "listening", **ports}) + b"\n")
+    sys.stdout.flush()
+
+
+async def _close(journal: Journal) -> None:
+    """Seal the transcript; what follows it has then seen its end."""
+    with anyio.CancelScope(shield=True):
+        try:
+            await journal.close()
+        except TranscriptError as failure:
+            log.error("the transcript is not complete: %s", failure)  # noqa: TRY400 - said in full
+
+
+async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return
+
+
+async def _stop_when_orphaned(scope: anyio.CancelScope) -> None:
+    await until_orphaned()
+    scope.cancel()
