@@ -151,3 +151,12 @@ class Council(Section):
             # The model is frozen for everybody else; this runs before anybody has it.
             object.__setattr__(self, "roster", self.roster.model_copy(update={"participants": seats}))
         return self
+
+    @model_validator(mode="after")
+    def _everybody_can_come(self) -> Self:
+        planned = {seat.name for seat in self.roster.participants}
+        if (most := max(len(planned), len(self.participants))) > self.limits.max_seats:
+            raise ValueError(f"{most} seats are planned, but limits.max_seats is {self.limits.max_seats}")
+        if self.roster.mode == "static" and (strangers := sorted(self.roster.awaited - planned)):
+            raise ValueError(f"roster.required_names: no seat is planned for {', '.join(strangers)}")
+        return self

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from consilium.errors import ErrorCode, PeerError
 
-MAX_LINE_BYTES = 256 * 1024
-"""Largest line either end accepts, newline excluded."""
+MAX_LINE_BYTES = 512 * 1024
+"""Largest line that the Arbiter accepts, newline excluded.
+
+JSON may write any byte of a text as six (``\\u0000``), so the largest SPEECH takes 384 KiB at worst.
+"""
+
+MAX_ARBITER_LINE_BYTES = 32 * 1024 * 1024
+"""Largest line that a seat or an operator accepts from the Arbiter, newline excluded.
+
+A CONTEXT holds what others said since the recipient's last turn: 64 seats with the largest SPEECH each
+take 24 MiB at worst.
+"""
 
 
 class LineFramer:
@@ -15,12 +25,16 @@ class LineFramer:
         self.limit = limit
         self._buffer = bytearray()
         self._searched = 0
+        self._failed = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take ``data``; return the lines that it completes, without their newlines.
 
-        Raises `PeerError` (TOO_LARGE) once a line is over the limit; the framer is then of no more use.
+        Raises `PeerError` (TOO_LARGE) once a line is over the limit, in place of what the same ``data``
+        completed before it. From then on the framer refuses everything and holds nothing.
         """
+        if self._failed:
+            raise self._too_large()
         self._buffer += data
         lines: list[bytes] = []
         start = 0
@@ -42,4 +56,9 @@ class LineFramer:
 
     def _check(self, length: int) -> None:
         if length > self.limit:
-            raise PeerError(ErrorCode.TOO_LARGE, f"a line may hold at most {self.limit} bytes")
+            self._failed = True
+            self._buffer.clear()
+            raise self._too_large()
+
+    def _too_large(self) -> PeerError:
+        return PeerError(ErrorCode.TOO_LARGE, f"a line may hold at most {self.limit} bytes")

@@ -1,8 +1,7 @@
 """Who a certificate is (§5.2, §14.4): the fingerprint is the key, the rest is for people.
 
 A certificate carries exactly one URI SAN, ``spiffe://<trust domain>/<profile>/<id>``. The profile segment
-names
-a capability profile in the Arbiter's own configuration. CN and the display suffix authorise nothing.
+names a capability profile in the Arbiter's own configuration. CN and the display suffix authorise nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +12,19 @@ from dataclasses import dataclass
 
 _SPIFFE = re.compile(r"spiffe://([a-z0-9.-]{1,255})/([a-z0-9_-]{1,64})/([a-z0-9_-]{1,64})")
 
+DAY = 86400
+"""Seconds."""
+
+MAX_LIFETIME_DAYS = 90
+"""The longest life that any certificate of a council may have; a capability profile may say less."""
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A verified certificate, reduced to what may be decided on.
 
-    ``fingerprint`` is the SHA-256 of the DER (32 bytes). ``not_after`` is seconds since the epoch.
+    ``fingerprint`` is the SHA-256 of the DER (32 bytes). ``not_after`` is seconds since the epoch,
+    ``lifetime_s`` the seconds from the first to the last instant at which the certificate holds.
     """
 
     fingerprint: bytes
@@ -26,6 +32,12 @@ class Identity:
     profile: str
     subject: str
     not_after: float
+    lifetime_s: float
+
+    @property
+    def lifetime_days(self) -> float:
+        """The certificate's whole life in days, for comparison with ``max_lifetime_days`` of a profile."""
+        return self.lifetime_s / DAY
 
     @property
     def suffix(self) -> str:

@@ -11,15 +11,38 @@ Wire ``TURN_START`` is class `TurnStart`. Additions to the specification are nam
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    JsonValue,
+    StringConstraints,
+    computed_field,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
 PROTOCOL_VERSION = 4
 """The one version this code speaks (§5.1)."""
 
 MAX_SPEECH_BYTES = 64 * 1024
-"""Largest SPEECH text in UTF-8 bytes, unless a profile says less."""
+"""Largest text of one contribution in UTF-8 bytes; a council may say less (``limits.speech_bytes``)."""
+
+TOO_MANY_BYTES = "too_many_bytes"
+"""Pydantic's name of the problem that `Text` has with a longer one."""
+
+
+def _at_most_speech_bytes(text: str) -> str:
+    # No character takes more than four bytes, so an ordinary text is not encoded to be counted.
+    if len(text) > MAX_SPEECH_BYTES // 4 and len(text.encode()) > MAX_SPEECH_BYTES:
+        raise PydanticCustomError(
+            TOO_MANY_BYTES, "Text should have at most {limit} bytes", {"limit": MAX_SPEECH_BYTES}
+        )
+    return text
+
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}$")]
 """A logical name (§5.2): lower-case letters, digits, underscore; nothing that merely looks alike."""
@@ -33,18 +56,42 @@ SeatRef = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}(_[0-9A-F]{
 Label = Annotated[str, StringConstraints(max_length=200)]
 """A short line that a person reads: a role, a model, a version."""
 
-Reason = Annotated[str, StringConstraints(max_length=2000)]
+MAX_REASON = 2000
+"""Longest `Reason`, in characters."""
+
+Reason = Annotated[str, StringConstraints(max_length=MAX_REASON)]
 """Why something happened, for a person."""
 
+
+def as_reason(text: str) -> str:
+    """Cut ``text`` to what a `Reason` holds, visibly."""
+    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
+
+
+ItemT = TypeVar("ItemT")
+Many = Annotated[tuple[ItemT, ...], Field(strict=False)]
+"""A list, which a frozen message holds as a tuple."""
+
 Topic = Annotated[str, StringConstraints(min_length=1, max_length=8000)]
-Text = Annotated[str, StringConstraints(max_length=MAX_SPEECH_BYTES)]
+Text = Annotated[str, AfterValidator(_at_most_speech_bytes)]
+NonEmptyText = Annotated[str, StringConstraints(min_length=1), AfterValidator(_at_most_speech_bytes)]
 Token = Annotated[str, StringConstraints(max_length=200)]
 Millis = Annotated[int, Field(ge=0, le=2**53)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Phase(StrEnum):
+class Word(StrEnum):
+    """Base of every field that is one of a few words. On the wire it is a string, also to a strict model."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[Word], handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Take the string for the word."""
+        return cast("CoreSchema", {**handler(source), "strict": False})
+
+
+class Phase(Word):
     """The moderator's three buttons (§13.3)."""
 
     OPENING = "OPENING"
@@ -52,7 +99,7 @@ class Phase(StrEnum):
     CLOSING = "CLOSING"
 
 
-class DebateState(StrEnum):
+class DebateState(Word):
     """§7.3."""
 
     WAITING_QUORUM = "WAITING_QUORUM"
@@ -65,14 +112,14 @@ class DebateState(StrEnum):
     ERROR = "ERROR"
 
 
-class DisconnectPolicy(StrEnum):
+class DisconnectPolicy(Word):
     """What an explicit absence means for the seat (§8)."""
 
     DROP = "drop"
     KEEP_ALIVE = "keep_alive"
 
 
-class PromptSent(StrEnum):
+class PromptSent(Word):
     """Whether a failed turn's prompt may have reached the client: decides what may be tried again."""
 
     NO = "no"
@@ -80,7 +127,7 @@ class PromptSent(StrEnum):
     YES = "yes"
 
 
-class Fault(StrEnum):
+class Fault(Word):
     """What kept a client from producing its turn."""
 
     START_FAILED = "start_failed"
@@ -96,7 +143,7 @@ class Fault(StrEnum):
     INTERNAL = "internal"
 
 
-class Recovery(StrEnum):
+class Recovery(Word):
     """What the operator chooses for a faulty seat when resuming (§7.3)."""
 
     KEEP = "keep"
@@ -105,7 +152,7 @@ class Recovery(StrEnum):
     REMOVE = "remove"
 
 
-class When(StrEnum):
+class When(Word):
     """When an operator's change takes effect: at the next turn, or when the present round is complete."""
 
     NOW = "now"
@@ -288,7 +335,7 @@ class DebatePaused(Message):
 
     type: Literal["DEBATE_PAUSED"] = "DEBATE_PAUSED"
     reason: Reason
-    missing: tuple[ParticipantId, ...] = ()
+    missing: Many[ParticipantId] = ()
 
 
 class DebateResumed(Message):
@@ -322,8 +369,14 @@ class Cost(Message):
     tokens_unknown_turns: Count
     usd_total: Usd | None
     rounds: Count
-    elapsed_s: float
-    caps: dict[Label, float]
+    elapsed_s: Finite
+    caps: dict[Label, Finite]
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy: a property may not be decorated; pydantic's way
+    @property
+    def cap(self) -> int | None:
+        """The cap on tokens, under the name that §5.7 gives it."""
+        return None if (tokens := self.caps.get("max_tokens")) is None else int(tokens)
 
 
 class SeatStatus(Message):
@@ -343,7 +396,7 @@ class SeatStatus(Message):
     usd: Usd | None
     fault: Reason | None
     prompt_sent: PromptSent | None
-    choices: tuple[Label, ...]
+    choices: Many[Label]
 
 
 class Status(Message):
@@ -358,9 +411,9 @@ class Status(Message):
     turns_since: dict[ParticipantId, Count]
     speaking: ParticipantId | None
     cost: Cost
-    repetition: dict[ParticipantId, float]
-    seats: tuple[SeatStatus, ...]
-    warnings: tuple[Reason, ...]
+    repetition: dict[ParticipantId, Finite]
+    seats: Many[SeatStatus]
+    warnings: Many[Reason]
 
 
 # --- data --------------------------------------------------------------------------------------------
@@ -387,7 +440,7 @@ class Context(Message):
     turn_id: Count
     phase: Phase
     topic: Topic
-    delta: tuple[DeltaEntry, ...]
+    delta: Many[DeltaEntry]
 
 
 class Speech(Message):
@@ -395,7 +448,7 @@ class Speech(Message):
 
     type: Literal["SPEECH"] = "SPEECH"
     turn_id: Count
-    text: Annotated[Text, StringConstraints(min_length=1)]
+    text: NonEmptyText
     usage: Usage | None = None
 
 
@@ -443,7 +496,7 @@ class Inject(Message):
     """Say something to every seat, as the moderator (§9.7)."""
 
     type: Literal["INJECT"] = "INJECT"
-    text: Annotated[Text, StringConstraints(min_length=1)]
+    text: NonEmptyText
 
 
 class Pause(Message):

@@ -4,11 +4,14 @@
    the line before it, newline excluded, so that a cut, a splice or an edit shows.
 2. A record holds what happened, never what a peer sent beyond the fields that are named here.
 3. The head (`Head`) is kept beside the file, signed by the Arbiter: a chain alone cannot show a cut tail.
+
+`consilium.inspection` judges a file by these rules; `consilium.transcript` reads one.
 """
 
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -21,6 +24,9 @@ from consilium.messages import Label, Meta, ParticipantId, Phase, Usage
 FORMAT: Literal[1] = 1
 GENESIS = "sha256:" + "0" * 64
 """What the first record gives as the hash of the record before it."""
+
+MAX_RECORD_BYTES = 16 * 1024 * 1024
+"""Longest line that is written or read, newline excluded: a reader of a file from anywhere stays bounded."""
 
 
 class TurnOutcome(StrEnum):
@@ -51,7 +57,7 @@ class EventName(StrEnum):
     TURN_STARTED = "TURN_STARTED"
     ROUND_COMPLETED = "ROUND_COMPLETED"
     TOPIC_CHANGED = "TOPIC_CHANGED"
-    OPERATION_SCHEDULED = "OPERATION_SCHEDULED"
+    OPERATOR_COMMAND = "OPERATOR_COMMAND"
     DEBATE_STARTED = "DEBATE_STARTED"
     DEBATE_PAUSED = "DEBATE_PAUSED"
     DEBATE_RESUMING = "DEBATE_RESUMING"
@@ -63,7 +69,8 @@ class EventName(StrEnum):
 class Entry(BaseModel):
     """Base of every record's body: what the debate decides to say. The journal adds seq, prev and ts."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    # JSON has no infinity and no NaN: orjson would write null, and the record could not be read back.
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class HeaderRecord(Entry):
@@ -111,7 +118,7 @@ _ENTRY: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discrimina
 class Stored(BaseModel):
     """A record as read back: its place in the chain, its time, its entry."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True)
 
     seq: int
     prev: str
@@ -130,7 +137,7 @@ class Head(BaseModel):
 
     format: Literal[1] = FORMAT
     debate_id: str
-    count: int
+    count: Annotated[int, Field(ge=0)]
     last: str
     certificate: str = ""
     signature: str = ""
@@ -141,14 +148,30 @@ class Head(BaseModel):
 
 
 def seal(entry: AnyEntry, *, seq: int, prev: str, ts: str) -> bytes:
-    """Write ``entry`` as the line at ``seq``, newline excluded. ``ts`` is RFC 3339 in UTC."""
+    """Write ``entry`` as the line at ``seq``, newline excluded. ``ts`` is RFC 3339 in UTC.
+
+    Raises `TranscriptError` when ``entry`` cannot be written so that it reads back: a lone surrogate, an
+    integer over 64 bits, or more than `MAX_RECORD_BYTES`.
+    """
     body: dict[str, Any] = {"seq": seq, "prev": prev, "ts": ts}
-    return orjson.dumps(body | entry.model_dump(mode="json"))
+    try:
+        line = orjson.dumps(body | entry.model_dump(mode="json"))
+    except (orjson.JSONEncodeError, ValueError) as error:
+        raise TranscriptError(f"record {seq} cannot be written as JSON: {error}") from None
+    if len(line) > MAX_RECORD_BYTES:
+        raise TranscriptError(f"record {seq} is longer than {MAX_RECORD_BYTES} bytes")
+    return line
 
 
 def digest(line: bytes) -> str:
     """The hash that the next record carries as ``prev``."""
     return "sha256:" + hashlib.sha256(line).hexdigest()
+
+
+def timestamp(seconds: float) -> str:
+    """The ``ts`` of a record: ``seconds`` since the epoch as RFC 3339 in UTC, to the millisecond."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def unseal(line: bytes) -> Stored:

@@ -17,7 +17,7 @@ from arbiter.debate.schedule import Schedule
 from arbiter.debate.states import TRANSITIONS
 from arbiter.debate.turn import OpenTurn
 from consilium import messages
-from consilium.messages import DebateState, Phase
+from consilium.messages import DebateState, Phase, as_reason
 from consilium.records import EventName, EventRecord, HeaderRecord, TurnOutcome, TurnRecord
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class Flow:
     def fail(self, seat: Seat, reason: str, prompt_sent: PromptSent | None, now: float) -> None:
         """Mark a seat as faulty and pause (§7.3)."""
         seat.standing = Standing.FAULTY
-        seat.fault = reason
+        seat.fault = as_reason(reason)
         seat.prompt_sent = prompt_sent
         self.reviving.discard(seat.participant_id)
         sent = None if prompt_sent is None else prompt_sent.value
@@ -268,7 +268,7 @@ class Flow:
         if self.state not in (DebateState.RUNNING, DebateState.RESUMING):
             return
         self.enter(DebateState.PAUSED)
-        self.reason = reason
+        self.reason = reason = as_reason(reason)
         self.reviving = set()
         self.meter.hold(now)
         concerned = tuple(seat.participant_id for seat in missing or ())

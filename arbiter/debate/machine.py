@@ -18,7 +18,7 @@ from arbiter.debate.roster import Standing
 from arbiter.debate.states import TERMINAL, is_legal, refusal_code
 from consilium import messages
 from consilium.errors import ErrorCode, PeerError
-from consilium.messages import DebateState, PromptSent
+from consilium.messages import DebateState, PromptSent, as_reason
 from consilium.records import EventName, TurnOutcome
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Debate(Flow):
             return
         self.turn = None
         self.enter(DebateState.ERROR)
-        self.reason = event.reason
+        self.reason = as_reason(event.reason)
         self.meter.hold(now)
         self._broadcast_end(DebateState.ERROR, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arbiter.debate.roster import Standing
-from consilium.messages import SeatStatus, Status
+from consilium.messages import SeatStatus, Status, as_reason
 
 if TYPE_CHECKING:
     from arbiter.debate.flow import Flow
@@ -33,7 +33,7 @@ def report(debate: Flow, now: float) -> Status:
         cost=debate.meter.cost(now),
         repetition={},
         seats=tuple(_seat(debate, seat) for seat in seats),
-        warnings=tuple(_warnings(debate, seats)),
+        warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats)),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from playbook import Playbook, participant
 
 from arbiter.debate.effects import Channel, Send
-from arbiter.debate.events import StatusAsked
-from consilium.messages import Meta, Status, Usage
+from arbiter.debate.events import StatusAsked, TurnFaulted
+from consilium.messages import Fault, Meta, PromptSent, Status, Usage
 
 
 def test_status_tells_state_phase_topic_and_cost() -> None:
@@ -62,3 +62,25 @@ def test_status_on_the_control_channel_answers_there() -> None:
     assert (effect.session, effect.channel, effect.in_reply_to) == (ada, Channel.CONTROL, "m-9")
     speaking = effect.message.seats[0]
     assert speaking.state == "speaking"
+
+
+def test_the_longest_reasons_still_fit_a_status() -> None:
+    names = [f"seat_{n:02d}_" + "x" * 55 for n in range(60)]
+    play = Playbook(names)
+    for name in names[:-1]:
+        play.joins(name)
+    play.happens(TurnFaulted("nobody", "m", 1, Fault.STALLED, PromptSent.YES, "d" * 2000))
+    assert play.refusal is not None
+    (waiting,) = [warning for warning in play.status().warnings if warning.startswith("waiting")]
+    assert waiting == f"waiting for: {names[-1]}"
+    alone = Playbook(names).status().warnings[0]
+    assert (len(alone), alone[-1]) == (2000, "…")
+
+
+def test_the_longest_detail_of_a_fault_still_fits() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.happens(TurnFaulted(ada, "m", 1, Fault.STALLED, PromptSent.YES, "d" * 2000))
+    fault = play.status().seats[0].fault
+    assert fault is not None
+    assert (fault[:9], fault[-1], len(fault)) == ("stalled: ", "…", 2000)

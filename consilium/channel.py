@@ -1,0 +1,142 @@
+"""One channel as both ends see it: typed messages over a TLS stream (§5.1), and how a client dials one.
+
+1. A line that cannot be read ends the reading for good. The other direction still works, for the ERROR.
+2. Message ids count up in the order in which the lines are sent.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from consilium.codec import Line, encode
+from consilium.errors import ChannelBroken, PeerError
+from consilium.framing import MAX_LINE_BYTES, LineFramer
+from consilium.messages import Message
+from consilium.tls import TlsStream, client_context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from consilium.codec import Codec
+    from consilium.credentials import Credentials
+
+In = TypeVar("In", bound=Message)
+
+DIAL_SECONDS = 10.0
+"""How long a client tries to reach the Arbiter before it says that it cannot."""
+
+
+class Channel(Generic[In]):
+    """Messages of the types ``In`` come in, any message goes out. One task receives; any may send."""
+
+    def __init__(
+        self, stream: TlsStream, codec: Codec[In], *, prefix: str, limit: int = MAX_LINE_BYTES
+    ) -> None:
+        """``prefix`` begins this end's message ids; ``limit`` bounds a line that comes in, in bytes."""
+        self._stream = stream
+        self._codec = codec
+        self._framer = LineFramer(limit)
+        self._lines: deque[bytes] = deque()
+        self._ids = (f"{prefix}-{number}" for number in count(1))
+        self._refused = False
+
+    @property
+    def peer_der(self) -> bytes | None:
+        """The peer's certificate, as TLS verified it."""
+        return self._stream.peer_der
+
+    async def receive(self) -> Line[In]:
+        """Return the next message.
+
+        Raises `PeerError` for a line that breaks the rules, and `ChannelBroken` ever after; `ChannelError`
+        when the connection ends.
+        """
+        if self._refused:
+            raise ChannelBroken("nothing is read after a line that was refused")
+        try:
+            return self._codec.decode(await self._next_line())
+        except PeerError:
+            self._refused = True
+            raise
+
+    async def send(self, message: Message, *, in_reply_to: str | None = None) -> str:
+        """Send one message; return its id. Raises `ChannelError`."""
+        msg_id = next(self._ids)
+        await self._stream.send(encode(message, msg_id, in_reply_to))
+        return msg_id
+
+    async def send_many(self, messages: Iterable[tuple[Message, str | None]]) -> list[str]:
+        """Send messages, each with what it replies to, in one write; return their ids."""
+        ids = []
+        lines = []
+        for message, in_reply_to in messages:
+            ids.append(next(self._ids))
+            lines.append(encode(message, ids[-1], in_reply_to))
+        await self._stream.send(b"".join(lines))
+        return ids
+
+    async def aclose(self) -> None:
+        """Close the connection in good order. Bounded, and raises nothing."""
+        await self._stream.aclose()
+
+    async def _next_line(self) -> bytes:
+        if self._lines:
+            # Lines that came together must not shut out everybody else's.
+            await anyio.lowlevel.checkpoint()
+        while not self._lines:
+            self._lines.extend(self._framer.feed(await self._stream.receive()))
+        return self._lines.popleft()
+
+
+async def dial(
+    host: str,
+    port: int,
+    context: Credentials | ssl.SSLContext,
+    codec: Codec[In],
+    *,
+    prefix: str,
+    server_name: str | None = None,
+    timeout: float = DIAL_SECONDS,  # noqa: ASYNC109 - the refusal names it, which a caller's scope could not
+    limit: int = MAX_LINE_BYTES,
+) -> Channel[In]:
+    """Connect to the Arbiter and authenticate it as ``server_name``, or else as ``host``.
+
+    Raises `ChannelBroken` with one sentence that names host and port, `UserError` when the credentials
+    cannot be used. The Arbiter may yet refuse our certificate: that shows at the first `receive`.
+    """
+    where = f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
+    if not isinstance(context, ssl.SSLContext):
+        context = await anyio.to_thread.run_sync(client_context, context)
+    with anyio.move_on_after(timeout) as scope:
+        try:
+            raw = await anyio.connect_tcp(host, port)
+            stream = await TlsStream.handshake(
+                raw, context, server_side=False, server_hostname=server_name or host
+            )
+        except (ChannelBroken, OSError, ValueError) as error:
+            raise ChannelBroken(f"no connection to the Arbiter at {where}: {_words(error)}") from error
+        return Channel(stream, codec, prefix=prefix, limit=limit)
+    assert scope.cancelled_caught
+    raise ChannelBroken(f"the Arbiter at {where} did not answer within {timeout:g} seconds")
+
+
+def _words(error: BaseException) -> str:
+    """Find the system's own words below what was made of them; of several addresses, the first one's."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, OSError) and cause.errno:
+            # Name resolution counts below zero, and has its words in the error itself.
+            words = os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+            return words.lower()
+        cause = cause.__cause__
+    return str(error)

@@ -1,0 +1,63 @@
+"""What a certificate entitles its holder to (§5.2, §14.4): capabilities, granted and never self-declared.
+
+The profile segment of a certificate's URI names one of these in the Arbiter's own configuration. A profile
+that is not listed there entitles to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from consilium.config import Section
+from consilium.framing import MAX_LINE_BYTES
+from consilium.identity import MAX_LIFETIME_DAYS
+from consilium.messages import DisconnectPolicy
+
+NamePattern = Annotated[str, StringConstraints(pattern=r"^(\*|[a-z0-9_]{1,64}|[a-z0-9_]{1,63}\*)$")]
+"""A logical name, or the beginning of some followed by ``*``, or ``*`` for all."""
+
+PerSecond = Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)]
+
+
+class CapabilityProfile(Section):
+    """The most that a holder may be granted; what it asks for beyond is cut down to this.
+
+    ``names`` are the logical names it may register. ``disconnect_ceiling`` is the highest policy it may
+    have, keep_alive being above drop (§8). ``max_message_bytes`` bounds one line. ``burst`` is how many
+    messages may come at once before ``messages_per_second`` holds. ``max_lifetime_days`` is the longest life
+    of a certificate that is accepted under this profile.
+    """
+
+    role: Literal["participant", "operator"]
+    names: Annotated[tuple[NamePattern, ...], Field(max_length=4096)] = ()
+    may_be_required: bool = False
+    disconnect_ceiling: DisconnectPolicy = DisconnectPolicy.DROP
+    may_ask_status: bool = False
+    max_message_bytes: Annotated[int, Field(ge=1024, le=MAX_LINE_BYTES)] = MAX_LINE_BYTES
+    messages_per_second: PerSecond = 20
+    burst: Annotated[int, Field(ge=1, le=100_000)] = 40
+    max_lifetime_days: Annotated[int, Field(ge=1, le=MAX_LIFETIME_DAYS)] = MAX_LIFETIME_DAYS
+
+    def may_use(self, name: str) -> bool:
+        """Whether the logical name ``name`` is among those this profile entitles to (§5.2)."""
+        return any(
+            name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+            for pattern in self.names
+        )
+
+
+DEFAULT_PROFILES: dict[str, CapabilityProfile] = {
+    # A seat may have any name and keep its place, but it cannot make the debate wait for it: whom the
+    # debate waits for stands in the roster, and a profile of the Arbiter's own grants more (§14.4).
+    "participant": CapabilityProfile(
+        role="participant",
+        names=("*",),
+        disconnect_ceiling=DisconnectPolicy.KEEP_ALIVE,
+        may_ask_status=True,
+    ),
+    # An operator is no participant and has no name at the table (§3.3.D).
+    "operator": CapabilityProfile(role="operator", may_ask_status=True, messages_per_second=50, burst=100),
+}
+"""What applies where the Arbiter's configuration says nothing else, by profile segment."""

@@ -1,0 +1,343 @@
+"""The seat's two connections against a scripted Arbiter: real TLS on loopback."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import anyio.lowlevel
+import pytest
+from arbiter_double import HOST, PATIENCE, ArbiterDouble, Peer, arbiter_double, context, start
+from certificates import SERVER_AUTH
+from cryptography import x509
+from edge_kit import Council
+
+import wrapper.link as link_module
+from consilium import messages as m
+from consilium import tls
+from consilium.tls import client_context, server_context
+from wrapper import events as ev
+from wrapper.link import Address, Link
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from anyio.abc import TaskGroup
+    from anyio.streams.memory import MemoryObjectReceiveStream
+
+
+pytestmark = pytest.mark.anyio
+
+Event = TypeVar("Event")
+
+
+@pytest.fixture(scope="module")
+def council(tmp_path_factory: pytest.TempPathFactory) -> Council:
+    return Council(tmp_path_factory.mktemp("council"))
+
+
+@pytest.fixture
+async def arbiter(council: Council) -> AsyncIterator[ArbiterDouble]:
+    async with arbiter_double(council.server) as double:
+        yield double
+
+
+@pytest.fixture(autouse=True)
+def _brief_farewells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "CLOSE_SECONDS", 0.05)
+
+
+class Seat:
+    """A link, its tasks, and what came into its inbox."""
+
+    def __init__(self, link: Link, inbox: MemoryObjectReceiveStream[ev.SeatEvent], tasks: TaskGroup) -> None:
+        self.link = link
+        self.inbox = inbox
+        self.tasks = tasks
+
+    async def gets(self, kind: type[Event]) -> Event:
+        with anyio.fail_after(PATIENCE):
+            event = await self.inbox.receive()
+        assert isinstance(event, kind), event
+        return event
+
+    async def gets_nothing(self, seconds: float) -> bool:
+        with anyio.move_on_after(seconds):
+            await self.inbox.receive()
+            return False
+        return True
+
+    async def connects(self, arbiter: ArbiterDouble) -> Peer[Any]:
+        self.tasks.start_soon(self.link.control, 5.0)
+        control = await arbiter.control()
+        await self.gets(ev.ControlOpened)
+        return control
+
+    async def connects_data(self, arbiter: ArbiterDouble) -> Peer[Any]:
+        self.tasks.start_soon(self.link.data)
+        data = await arbiter.data()
+        await self.gets(ev.DataOpened)
+        return data
+
+
+@asynccontextmanager
+async def linked(address: Address, context: ssl.SSLContext) -> AsyncIterator[Seat]:
+    send, receive = anyio.create_memory_object_stream[ev.SeatEvent](16)
+    link = Link(address, context, send)
+    with send, receive:
+        try:
+            async with anyio.create_task_group() as tasks:
+                yield Seat(link, receive, tasks)
+                tasks.cancel_scope.cancel()
+        finally:
+            await link.aclose()
+
+
+@pytest.fixture
+async def seat(arbiter: ArbiterDouble, council: Council) -> AsyncIterator[Seat]:
+    async with linked(arbiter.address, council.client) as seat:
+        yield seat
+
+
+# --- messages ----------------------------------------------------------------------------------------
+
+
+async def test_messages_go_both_ways_on_both_channels(arbiter: ArbiterDouble, seat: Seat) -> None:
+    control = await seat.connects(arbiter)
+    await seat.link.send_control(m.Ack(turn_id=1))
+    assert await control.hear(m.Ack) == m.Ack(turn_id=1)
+    await control.say(start(2))
+    assert (await seat.gets(ev.FromControl)).message == start(2)
+
+    data = await seat.connects_data(arbiter)
+    await seat.link.send_data(m.Speech(turn_id=1, text="Wrap it."))
+    assert (await data.hear(m.Speech)).text == "Wrap it."
+    await data.say(context(3))
+    assert (await seat.gets(ev.FromData)).message == context(3)
+
+
+async def test_a_context_larger_than_any_speech_arrives(arbiter: ArbiterDouble, seat: Seat) -> None:
+    await seat.connects(arbiter)
+    data = await seat.connects_data(arbiter)
+    delta = tuple(m.DeltaEntry(speaker=f"Speaker {n}", text="x" * 60_000) for n in range(12))
+    await data.say(context(1, *delta))
+    message = (await seat.gets(ev.FromData)).message
+    assert isinstance(message, m.Context)
+    assert len(message.delta) == 12
+
+
+async def test_a_message_for_a_connection_that_does_not_stand_yet_goes_nowhere(
+    arbiter: ArbiterDouble, seat: Seat
+) -> None:
+    await seat.link.send_data(m.Speech(turn_id=1, text="Wrap it."))
+    data = await seat.connects_data(arbiter)
+    assert await data.hears_nothing()
+
+
+# --- heartbeat ---------------------------------------------------------------------------------------
+
+
+async def test_a_ping_is_answered_at_once_and_gets_no_further(arbiter: ArbiterDouble, seat: Seat) -> None:
+    control = await seat.connects(arbiter)
+    await control.say(m.Ping(ts=7))
+    line = await control.line()
+    assert line.message == m.Pong(ts=7)
+    assert line.in_reply_to == "a-1"
+    await control.say(m.Pong(ts=7))
+    assert await seat.gets_nothing(0.1)
+
+
+async def test_the_seat_pings_at_every_interval(arbiter: ArbiterDouble, seat: Seat) -> None:
+    control = await seat.connects(arbiter)
+    seat.tasks.start_soon(seat.link.heartbeat, 0.1)
+    began = anyio.current_time()
+    for _ in range(4):
+        line = await control.line()
+        assert isinstance(line.message, m.Ping)
+        assert line.message.ts > 1_700_000_000_000  # milliseconds since the epoch
+        await control.say(m.Pong(ts=line.message.ts), in_reply_to=line.msg_id)
+    assert anyio.current_time() - began >= 0.39
+    assert await seat.gets_nothing(0.25)
+
+
+async def test_any_line_of_the_arbiter_is_a_sign_of_life(arbiter: ArbiterDouble, seat: Seat) -> None:
+    control = await seat.connects(arbiter)
+    seat.tasks.start_soon(seat.link.heartbeat, 0.1)
+    for turn_counter in range(6):
+        await control.say(m.DebateResumed(turn_counter=turn_counter))
+        await seat.gets(ev.FromControl)
+        await anyio.sleep(0.08)
+    lost = await seat.gets(ev.LinkLost)
+    assert lost.reason == "the control connection is lost: the Arbiter has been silent for 0.3 seconds"
+
+
+# --- how a connection ends ---------------------------------------------------------------------------
+
+
+async def test_a_closed_control_connection_is_a_lost_link(arbiter: ArbiterDouble, seat: Seat) -> None:
+    control = await seat.connects(arbiter)
+    await control.say(start(1))
+    await control.close()
+    await seat.gets(ev.FromControl)
+    lost = await seat.gets(ev.LinkLost)
+    assert lost.reason == "the control connection is lost: the Arbiter closed the connection"
+
+
+async def test_an_arbiter_that_dies_is_a_lost_link(arbiter: ArbiterDouble, seat: Seat) -> None:
+    control = await seat.connects(arbiter)
+    await control.say(start(1))
+    await seat.gets(ev.FromControl)
+    await control.cut()
+    lost = await seat.gets(ev.LinkLost)
+    assert lost.reason.startswith("the control connection is lost: the Arbiter died, or the line was cut")
+
+
+async def test_a_lost_data_connection_lets_the_control_connection_speak_first(
+    arbiter: ArbiterDouble, seat: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "PARTING_SECONDS", 0.3)
+    control = await seat.connects(arbiter)
+    data = await seat.connects_data(arbiter)
+    await data.say(m.DataOk())
+    await seat.gets(ev.FromData)
+    await data.close()
+    assert await seat.gets_nothing(0.1)
+    await control.say(m.DebateEnded(outcome=m.DebateState.FINISHED, turn_counter=1))
+    await seat.gets(ev.FromControl)
+    lost = await seat.gets(ev.LinkLost)
+    assert lost.reason == "the data connection is lost: the Arbiter closed the connection"
+
+
+async def test_an_arbiter_that_reads_nothing_is_a_lost_link(
+    arbiter: ArbiterDouble, seat: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "SEND_SECONDS", 0.3)
+    control = await seat.connects(arbiter)
+    await control.say(start(1))
+    await seat.gets(ev.FromControl)
+    with anyio.fail_after(PATIENCE):
+        while not seat.inbox.statistics().current_buffer_used:
+            await seat.link.send_control(m.Unreg(reason="x" * 2000))
+            await anyio.lowlevel.checkpoint()
+    lost = await seat.gets(ev.LinkLost)
+    assert lost.reason == "the control connection is lost: the Arbiter has read nothing for 0.3 seconds"
+
+
+async def test_what_is_sent_on_a_dead_connection_raises_nothing(arbiter: ArbiterDouble, seat: Seat) -> None:
+    control = await seat.connects(arbiter)
+    await control.cut()
+    for _ in range(3):
+        await seat.link.send_control(m.Ack(turn_id=1))
+        await anyio.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"not json\n", "not one JSON object"),
+        (b'{"protocol_version":4,"msg_id":"a-9","type":"REG","name":"x"}\n', "REG may not be sent"),
+        (b'{"protocol_version":5,"msg_id":"a-9","type":"PING","ts":1}\n', "protocol_version 4"),
+    ],
+)
+async def test_what_is_not_of_the_protocol_is_a_fault_of_the_arbiter(
+    arbiter: ArbiterDouble, seat: Seat, data: bytes, words: str
+) -> None:
+    control = await seat.connects(arbiter)
+    await control.say_bytes(data)
+    fault = await seat.gets(ev.PeerFaulted)
+    assert fault.reason.startswith("on the control channel: ")
+    assert words in fault.reason
+
+
+# --- refusals ----------------------------------------------------------------------------------------
+
+
+async def refusal(address: Address, context: ssl.SSLContext) -> str:
+    async with linked(address, context) as seat:
+        seat.tasks.start_soon(seat.link.control, 5.0)
+        with anyio.fail_after(PATIENCE):
+            event = await seat.inbox.receive()
+            if isinstance(event, ev.ControlOpened):  # TLS 1.3: the client hears of it late
+                await seat.link.send_control(m.Reg(name="sceptic"))
+                event = await seat.inbox.receive()
+        assert isinstance(event, ev.LinkRefused), event
+        return event.reason
+
+
+async def test_a_certificate_of_another_authority_is_refused_in_words(
+    arbiter: ArbiterDouble, council: Council, tmp_path: Path
+) -> None:
+    stranger = Council(tmp_path).alice
+    stranger.ca.write_bytes(council.alice.ca.read_bytes())
+    reason = await refusal(arbiter.address, client_context(stranger))
+    assert reason == "the Arbiter refused our certificate: unknown CA (another authority issued it)"
+
+
+async def test_an_arbiter_of_another_authority_is_refused_in_words(
+    arbiter: ArbiterDouble, tmp_path: Path
+) -> None:
+    reason = await refusal(arbiter.address, Council(tmp_path).client)
+    assert "the Arbiter's certificate was refused" in reason
+
+
+async def test_an_arbiter_under_another_name_is_refused_at_once(council: Council) -> None:
+    elsewhere = council.issue(
+        "elsewhere", usages=(SERVER_AUTH,), names=[x509.DNSName("arbiter.council.test")]
+    )
+    async with arbiter_double(server_context(elsewhere)) as double:
+        reason = await refusal(double.address, council.client)
+    assert "the Arbiter's certificate was refused" in reason
+    assert HOST in reason
+
+
+async def test_a_data_connection_that_is_refused_is_a_refusal(arbiter: ArbiterDouble, seat: Seat) -> None:
+    await seat.connects(arbiter)
+    data = await seat.connects_data(arbiter)
+    await data.close()
+    assert (await seat.gets(ev.LinkRefused)).reason == "the Arbiter closed the connection"
+
+
+# --- an Arbiter that does not listen yet -------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+async def test_a_seat_waits_for_an_arbiter_that_comes_up_later(
+    council: Council,
+) -> None:
+    address = Address(HOST, free_port(), free_port())
+    async with linked(address, council.client) as seat:
+        seat.tasks.start_soon(seat.link.control, 10.0)
+        assert await seat.gets_nothing(0.3)
+        ports = (address.control_port, address.data_port)
+        async with arbiter_double(council.server, ports) as double:
+            await double.control()
+            await seat.gets(ev.ControlOpened)
+
+
+async def test_a_seat_does_not_wait_for_ever(council: Council) -> None:
+    address = Address(HOST, free_port(), free_port())
+    async with linked(address, council.client) as seat:
+        began = anyio.current_time()
+        await seat.link.control(0.5)
+        assert anyio.current_time() - began < 2.0
+        lost = await seat.gets(ev.LinkLost)
+    assert lost.reason == f"no connection to the Arbiter at {HOST}:{address.control_port}: connection refused"
+
+
+async def test_a_data_port_that_nobody_listens_on_is_a_lost_link(
+    arbiter: ArbiterDouble, council: Council, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "PARTING_SECONDS", 0.0)
+    address = Address(HOST, arbiter.address.control_port, free_port())
+    async with linked(address, council.client) as seat:
+        await seat.link.data()
+        assert "connection refused" in (await seat.gets(ev.LinkLost)).reason

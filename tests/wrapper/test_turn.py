@@ -1,0 +1,785 @@
+"""The seat machine, read as dialogue: what happens, and what the seat then does."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from consilium import messages as m
+from consilium.errors import ErrorCode
+from wrapper import events as ev
+from wrapper.events import CancelTurn, End, Note, Outcome, RestartChat, RunTurn, SendControl, SendData
+from wrapper.turn import SeatMachine, SeatState
+
+if TYPE_CHECKING:
+    from wrapper.events import Effect, SeatEvent
+
+WHO = "sceptic_0A1B2C3D"
+REG = m.Reg(name="sceptic", required=True, disconnect_policy=m.DisconnectPolicy.KEEP_ALIVE)
+LIMIT = 300
+
+
+def reg_ok(**changes: Any) -> m.RegOk:
+    fields: dict[str, Any] = {
+        "session_id": "s-1",
+        "participant_id": WHO,
+        "debate_state": m.DebateState.WAITING_QUORUM,
+        "topic": "Wrap it or rewrite it?",
+        "phase": m.Phase.OPENING,
+        "turn_counter": 0,
+        "required": True,
+        "disconnect_policy": m.DisconnectPolicy.KEEP_ALIVE,
+        "data_token": "once",
+        "heartbeat_interval_ms": 15_000,
+    }
+    return m.RegOk(**(fields | changes))
+
+
+def start(turn_id: int, deadline_ms: int = 60_000) -> ev.FromControl:
+    return ev.FromControl(m.TurnStart(turn_id=turn_id, phase=m.Phase.OPENING, deadline_ms=deadline_ms))
+
+
+def context_message(turn_id: int) -> m.Context:
+    return m.Context(turn_id=turn_id, phase=m.Phase.OPENING, topic="Wrap it or rewrite it?", delta=())
+
+
+def context(turn_id: int) -> ev.FromData:
+    return ev.FromData(context_message(turn_id))
+
+
+def revoke(turn_id: int) -> ev.FromControl:
+    return ev.FromControl(m.TurnRevoked(turn_id=turn_id, reason="deadline_exceeded"))
+
+
+def recover(mode: m.Recovery) -> ev.FromControl:
+    return ev.FromControl(m.SeatRecovery(mode=cast("Any", mode)))
+
+
+def ended(outcome: m.DebateState, cap: str | None = None) -> ev.FromControl:
+    return ev.FromControl(m.DebateEnded(outcome=cast("Any", outcome), cap=cap, turn_counter=7))
+
+
+def error(code: str, message: str = "no") -> m.Error:
+    return m.Error(code=code, message=message)
+
+
+def failed(turn_id: int, fault: m.Fault = m.Fault.STALLED, detail: str = "nothing more came") -> ev.Failed:
+    return ev.Failed(turn_id, fault, m.PromptSent.YES, detail)
+
+
+COLD = recover(m.Recovery.COLD)
+KEEP = recover(m.Recovery.KEEP)
+DATA_OK = ev.FromData(m.DataOk())
+
+
+class Seat:
+    """A machine and a clock. Notes are kept apart: they are said, not done."""
+
+    def __init__(self) -> None:
+        self.machine = SeatMachine(REG, speech_bytes=LIMIT)
+        self.now = 0.0
+        self.notes: list[Note] = []
+
+    def on(self, *happened: SeatEvent, at: float | None = None) -> list[Effect]:
+        self.now = self.now if at is None else at
+        effects: list[Effect] = []
+        for event in happened:
+            effects += self.machine.handle(event, self.now)
+        self.notes += [effect for effect in effects if isinstance(effect, Note)]
+        return [effect for effect in effects if not isinstance(effect, Note)]
+
+
+PATH: dict[SeatState, tuple[SeatEvent, ...]] = {
+    SeatState.OFFLINE: (),
+    SeatState.REGISTERING: (ev.ControlOpened(),),
+    SeatState.REGISTERED: (ev.ControlOpened(), ev.FromControl(reg_ok())),
+    SeatState.BINDING: (ev.ControlOpened(), ev.FromControl(reg_ok()), ev.DataOpened()),
+    SeatState.SEATED: (ev.ControlOpened(), ev.FromControl(reg_ok()), ev.DataOpened(), DATA_OK),
+    SeatState.ENDED: (ev.LinkLost("gone"),),
+}
+
+
+def seat_in(state: SeatState, *, memory_lost: bool = False) -> Seat:
+    seat = Seat()
+    seat.on(ev.ChatOpened(memory_lost), *PATH[state])
+    assert seat.machine.state is state
+    seat.notes.clear()
+    return seat
+
+
+@pytest.fixture
+def seat() -> Seat:
+    return seat_in(SeatState.SEATED)
+
+
+def end_of(effects: list[Effect]) -> End:
+    assert isinstance(effects[-1], End)
+    return effects[-1]
+
+
+ACK = {n: SendControl(m.Ack(turn_id=n)) for n in range(1, 10)}
+LOST = SendData(m.SystemEvent(event="PARTICIPANT_MEMORY_LOST", participant_id=WHO))
+
+
+# --- registration ------------------------------------------------------------------------------------
+
+
+def test_a_seat_registers_binds_and_sits_down_in_that_order() -> None:
+    seat = Seat()
+    assert seat.on(ev.ChatOpened(memory_lost=False)) == [ev.OpenControl()]
+    assert seat.on(ev.ControlOpened()) == [SendControl(REG)]
+    assert seat.on(ev.FromControl(reg_ok())) == [ev.OpenData(heartbeat=15.0)]
+    assert seat.on(ev.DataOpened()) == [SendData(m.DataHello(session_id="s-1", data_token="once"))]
+    assert seat.on(DATA_OK) == [ev.TakeSeat(WHO)]
+    assert seat.machine.state is SeatState.SEATED
+
+
+def test_a_client_that_cannot_be_used_takes_no_seat() -> None:
+    assert Seat().on(ev.ChatFailed("no such program")) == [
+        End(Outcome.CLIENT_FAILED, "the client cannot be used: no such program")
+    ]
+
+
+def test_less_than_was_asked_for_is_accepted_and_said() -> None:
+    seat = seat_in(SeatState.REGISTERING)
+    effects = seat.on(ev.FromControl(reg_ok(required=False, disconnect_policy=m.DisconnectPolicy.DROP)))
+    assert effects == [ev.OpenData(15.0)]
+    assert "granted less than was asked for (required: False, disconnect_policy: drop)" in seat.notes[-1].text
+
+
+def test_a_grant_as_asked_is_not_worth_a_warning() -> None:
+    seat = seat_in(SeatState.REGISTERING)
+    seat.on(ev.FromControl(reg_ok()))
+    assert [note.weight for note in seat.notes] == [ev.Weight.INFO]
+
+
+def test_a_heartbeat_of_nothing_is_a_fault_of_the_arbiter() -> None:
+    seat = seat_in(SeatState.REGISTERING)
+    end = end_of(seat.on(ev.FromControl(reg_ok(heartbeat_interval_ms=0))))
+    assert end.outcome is Outcome.PROTOCOL_FAULT
+    assert "heartbeat of 0 ms" in end.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (ErrorCode.POLICY_DENIED, "its certificate does not allow this name"),
+        (ErrorCode.DUPLICATE_DISPLAY_NAME, "already sits in this debate"),
+        (ErrorCode.INVALID_STATE, "cold_entry: false"),
+        (ErrorCode.PROFILE_CAP, "profile does not allow"),
+        (ErrorCode.PROTOCOL_VERSION_UNSUPPORTED, "does not speak version 4"),
+        (ErrorCode.RATE_LIMITED, "Wait a minute"),
+        (ErrorCode.TIMEOUT, "took too long"),
+        (ErrorCode.NOT_REGISTERED, "does not know this session of sceptic"),
+        ("SOMETHING_NEW", "refuses sceptic"),
+    ],
+)
+def test_a_refused_registration_ends_the_seat_in_words(code: str, words: str) -> None:
+    seat = seat_in(SeatState.REGISTERING)
+    effects = seat.on(ev.FromControl(error(code, "as the Arbiter puts it")))
+    assert end_of(effects).outcome is Outcome.REFUSED
+    assert words in end_of(effects).reason
+    assert f"({code}: as the Arbiter puts it)" in end_of(effects).reason
+    assert len(effects) == 1
+
+
+def test_a_refused_token_ends_the_seat() -> None:
+    end = end_of(seat_in(SeatState.BINDING).on(ev.FromData(error(ErrorCode.TOKEN_REFUSED))))
+    assert end.outcome is Outcome.REFUSED
+    assert "its token was spent or too old" in end.reason
+
+
+# --- the turn (§6) -----------------------------------------------------------------------------------
+
+
+def test_a_turn_is_acknowledged_run_spoken_and_ended(seat: Seat) -> None:
+    assert seat.on(start(1, deadline_ms=120_000), at=10.0) == [ACK[1]]
+    assert seat.on(context(1), at=11.0) == [RunTurn(context_message(1), deadline=130.0)]
+    usage = m.Usage(tokens_in=10, tokens_out=5)
+    assert seat.on(ev.Answered(1, "Wrap it.", usage)) == [
+        SendData(m.Speech(turn_id=1, text="Wrap it.", usage=usage)),
+        SendControl(m.TurnEnd(turn_id=1, speech=True)),
+    ]
+
+
+def test_a_context_that_overtakes_its_turn_start_waits_for_it(seat: Seat) -> None:
+    assert seat.on(context(1)) == []
+    assert seat.on(start(1), at=5.0) == [ACK[1], RunTurn(context_message(1), deadline=65.0)]
+
+
+def test_a_turn_start_that_overtakes_data_ok_is_acknowledged_and_waits_for_its_context() -> None:
+    seat = seat_in(SeatState.BINDING)
+    assert seat.on(start(1)) == [ACK[1]]
+    assert seat.on(DATA_OK) == [ev.TakeSeat(WHO)]
+    assert seat.on(context(1)) == [RunTurn(context_message(1), deadline=60.0)]
+
+
+def test_contexts_that_ran_ahead_find_their_own_turns(seat: Seat) -> None:
+    seat.on(context(1), context(2))
+    assert seat.on(start(1)) == [ACK[1]]  # the control channel still has the revocation of turn 1 to bring
+    assert seat.on(revoke(1)) == []
+    assert seat.on(start(2)) == [ACK[2], RunTurn(context_message(2), deadline=60.0)]
+
+
+def test_an_early_context_of_a_turn_that_never_starts_is_forgotten(seat: Seat) -> None:
+    seat.on(context(1))
+    assert seat.on(start(2)) == [ACK[2]]
+    assert seat.on(context(2)) == [RunTurn(context_message(2), deadline=60.0)]
+
+
+def test_a_pass_is_a_turn_end_and_nothing_else(seat: Seat) -> None:
+    seat.on(start(1), context(1))
+    assert seat.on(ev.Passed(1)) == [SendControl(m.TurnEnd(turn_id=1, speech=False))]
+
+
+def test_a_fault_is_reported_and_is_never_a_skip(seat: Seat) -> None:
+    seat.on(start(1), context(1))
+    assert seat.on(failed(1)) == [
+        SendControl(
+            m.TurnFailed(
+                turn_id=1,
+                fault=m.Fault.STALLED,
+                prompt_sent=m.PromptSent.YES,
+                detail="nothing more came",
+            )
+        )
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t "])
+def test_an_answer_without_text_is_a_fault(seat: Seat, text: str) -> None:
+    seat.on(start(1), context(1))
+    (effect,) = seat.on(ev.Answered(1, text))
+    assert isinstance(effect, SendControl)
+    assert isinstance(effect.message, m.TurnFailed)
+    assert effect.message.fault is m.Fault.EMPTY_ANSWER
+    assert effect.message.prompt_sent is m.PromptSent.YES
+
+
+@pytest.mark.parametrize("letter", ["a", "ü", "雪", "🜁"])
+def test_a_speech_over_the_limit_is_cut_visibly_and_within_the_limit(seat: Seat, letter: str) -> None:
+    seat.on(start(1), context(1))
+    effect = seat.on(ev.Answered(1, letter * 5000))[0]
+    assert isinstance(effect, SendData)
+    assert isinstance(effect.message, m.Speech)
+    text = effect.message.text
+    assert len(text.encode()) <= LIMIT
+    assert text.startswith(letter * 20)
+    assert text.rstrip(letter) == text  # it does not end as if it were whole
+
+
+def test_a_long_detail_is_cut_to_what_the_message_admits(seat: Seat) -> None:
+    seat.on(start(1), context(1))
+    (effect,) = seat.on(failed(1, detail="雪" * 3000 + "\ud800"))
+    assert isinstance(effect, SendControl)
+    assert isinstance(effect.message, m.TurnFailed)
+    assert effect.message.detail == "雪" * 666
+
+
+def test_one_turn_follows_another(seat: Seat) -> None:
+    for turn_id in (1, 4, 9):
+        assert seat.on(start(turn_id), context(turn_id)) == [
+            ACK[turn_id],
+            RunTurn(context_message(turn_id), deadline=60.0),
+        ]
+        assert seat.on(ev.Passed(turn_id)) == [SendControl(m.TurnEnd(turn_id=turn_id))]
+
+
+# --- revocation (§6.4) -------------------------------------------------------------------------------
+
+
+def test_a_revoked_turn_is_cancelled_and_nothing_is_ever_sent_for_it(seat: Seat) -> None:
+    seat.on(start(1), context(1))
+    assert seat.on(revoke(1)) == [CancelTurn(1)]
+    assert seat.on(ev.Answered(1, "too late")) == []
+    assert seat.on(ev.Stopped(1), failed(1), ev.Passed(1), context(1)) == []
+
+
+def test_a_turn_revoked_before_its_context_came_is_dropped(seat: Seat) -> None:
+    seat.on(start(1))
+    assert seat.on(revoke(1), context(1)) == []
+    assert "over" in seat.notes[-1].text
+
+
+def test_a_revocation_that_crossed_the_turn_end_changes_nothing(seat: Seat) -> None:
+    seat.on(start(1), context(1), ev.Answered(1, "in time"))
+    assert seat.on(revoke(1)) == []
+    assert seat.on(ev.FromControl(error(ErrorCode.TURN_MISMATCH))) == []
+    assert seat.notes[-1].weight is ev.Weight.INFO
+    assert seat.machine.state is SeatState.SEATED
+
+
+def test_the_next_turn_waits_until_the_revoked_one_is_out_of_the_chat(seat: Seat) -> None:
+    seat.on(start(1), context(1), revoke(1))
+    assert seat.on(start(2), context(2), at=3.0) == [ACK[2]]
+    assert seat.on(ev.Stopped(1), at=4.0) == [RunTurn(context_message(2), deadline=63.0)]
+
+
+def test_a_new_turn_supersedes_an_open_one_and_never_runs_beside_it(seat: Seat) -> None:
+    seat.on(start(1), context(1), context(2))
+    assert seat.on(start(2)) == [CancelTurn(1), ACK[2]]
+    assert seat.on(ev.Answered(1, "too late")) == [RunTurn(context_message(2), deadline=60.0)]
+    assert seat.on(ev.Passed(2)) == [SendControl(m.TurnEnd(turn_id=2))]
+
+
+def test_a_stop_that_nobody_asked_for_is_a_failed_turn(seat: Seat) -> None:
+    seat.on(start(1), context(1))
+    (effect,) = seat.on(ev.Stopped(1))
+    assert isinstance(effect, SendControl)
+    assert isinstance(effect.message, m.TurnFailed)
+    assert effect.message.fault is m.Fault.INTERNAL
+    assert effect.message.prompt_sent is m.PromptSent.MAYBE
+
+
+@pytest.mark.parametrize(
+    ("happened", "words"),
+    [
+        ((start(3), start(3)), "TURN_START 3 came after turn 3"),
+        ((start(3), revoke(3), start(3)), "TURN_START 3 came after turn 3"),
+        ((start(3), start(2)), "TURN_START 2 came after turn 3"),
+        ((revoke(1),), "TURN_REVOKED 1 came without its TURN_START"),
+        ((start(1), context(1), context(1)), "CONTEXT 1 came twice"),
+        ((context(1), context(1)), "CONTEXT 1 came after CONTEXT 1"),
+        ((context(2), context(1)), "CONTEXT 1 came after CONTEXT 2"),
+    ],
+)
+def test_an_impossible_order_is_a_fault_of_the_arbiter(
+    seat: Seat, happened: tuple[SeatEvent, ...], words: str
+) -> None:
+    end = end_of(seat.on(*happened))
+    assert end.outcome is Outcome.PROTOCOL_FAULT
+    assert words in end.reason
+
+
+# --- recovery (§6.6, §7.3) ---------------------------------------------------------------------------
+
+
+def test_keep_changes_nothing(seat: Seat) -> None:
+    assert seat.on(KEEP) == []
+    assert seat.on(start(1), context(1)) == [ACK[1], RunTurn(context_message(1), deadline=60.0)]
+
+
+def test_a_cold_start_is_made_and_then_told(seat: Seat) -> None:
+    assert seat.on(COLD) == [RestartChat()]
+    assert seat.on(ev.Restarted()) == [LOST]
+
+
+def test_a_turn_waits_for_the_cold_start_and_the_loss_is_told_before_it(seat: Seat) -> None:
+    seat.on(COLD)
+    assert seat.on(start(1), context(1)) == [ACK[1]]
+    assert seat.on(ev.Restarted()) == [LOST, RunTurn(context_message(1), deadline=60.0)]
+
+
+def test_a_cold_start_waits_for_the_cancelled_turn(seat: Seat) -> None:
+    seat.on(start(1), context(1), revoke(1))
+    assert seat.on(COLD) == []
+    assert seat.on(ev.Stopped(1)) == [RestartChat()]
+
+
+def test_a_cold_start_waits_for_an_open_turn_and_precedes_the_next(seat: Seat) -> None:
+    seat.on(start(1), context(1), COLD)
+    assert seat.on(ev.Passed(1)) == [SendControl(m.TurnEnd(turn_id=1)), RestartChat()]
+
+
+def test_a_second_cold_start_follows_the_first(seat: Seat) -> None:
+    assert seat.on(COLD, COLD) == [RestartChat()]
+    assert seat.on(ev.Restarted()) == [LOST, RestartChat()]
+
+
+def test_a_cold_start_that_fails_fails_the_next_turn_without_a_prompt(seat: Seat) -> None:
+    seat.on(COLD)
+    assert seat.on(ev.RestartFailed("no such program")) == [LOST]
+    ack, report = seat.on(start(1))
+    assert ack == ACK[1]
+    assert report == SendControl(
+        m.TurnFailed(
+            turn_id=1,
+            fault=m.Fault.START_FAILED,
+            prompt_sent=m.PromptSent.NO,
+            detail="the chat could not be started cold: no such program",
+        )
+    )
+    assert seat.on(context(1)) == []
+
+
+def test_a_cold_start_that_fails_fails_the_turn_that_waits_for_it(seat: Seat) -> None:
+    seat.on(COLD, start(1), context(1))
+    lost, report = seat.on(ev.RestartFailed("no such program"))
+    assert lost == LOST
+    assert isinstance(report, SendControl)
+    assert isinstance(report.message, m.TurnFailed)
+
+
+def test_a_broken_chat_can_be_started_cold_again(seat: Seat) -> None:
+    seat.on(COLD, ev.RestartFailed("no such program"))
+    assert seat.on(KEEP) == []
+    assert seat.on(COLD) == [RestartChat()]
+    assert seat.on(ev.Restarted()) == [LOST]
+    assert seat.on(start(1), context(1)) == [ACK[1], RunTurn(context_message(1), deadline=60.0)]
+
+
+def test_a_restart_that_nobody_asked_for_is_not_told(seat: Seat) -> None:
+    assert seat.on(ev.Restarted(), ev.RestartFailed("?")) == []
+    assert seat.on(start(1), context(1)) == [ACK[1], RunTurn(context_message(1), deadline=60.0)]
+
+
+def test_a_seat_that_comes_back_without_its_chat_says_so_once_when_it_sits_down() -> None:
+    seat = seat_in(SeatState.BINDING, memory_lost=True)
+    assert seat.on(DATA_OK) == [ev.TakeSeat(WHO), LOST]
+    assert seat.on(start(1), context(1)) == [ACK[1], RunTurn(context_message(1), deadline=60.0)]
+
+
+def test_a_cold_start_before_data_ok_is_told_after_it() -> None:
+    seat = seat_in(SeatState.BINDING)
+    assert seat.on(COLD) == [RestartChat()]
+    assert seat.on(ev.Restarted()) == []
+    assert seat.on(DATA_OK) == [ev.TakeSeat(WHO), LOST]
+
+
+# --- the debate and the end --------------------------------------------------------------------------
+
+
+def test_a_pause_is_said_with_who_is_missing(seat: Seat) -> None:
+    assert (
+        seat.on(ev.FromControl(m.DebatePaused(reason="missing_required_participant", missing=(WHO,)))) == []
+    )
+    assert seat.notes[-1].text == f"the debate is paused: missing_required_participant (missing: {WHO})"
+    assert seat.on(ev.FromControl(m.DebatePaused(reason="operator"))) == []
+    assert seat.notes[-1].text == "the debate is paused: operator"
+    assert seat.on(ev.FromControl(m.DebateResumed(turn_counter=4))) == []
+
+
+def test_an_open_turn_survives_a_pause(seat: Seat) -> None:
+    seat.on(start(1), context(1), ev.FromControl(m.DebatePaused(reason="operator")))
+    assert seat.on(ev.Passed(1)) == [SendControl(m.TurnEnd(turn_id=1))]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cap", "reason"),
+    [
+        (m.DebateState.FINISHED, None, "the debate ended: FINISHED"),
+        (m.DebateState.STOPPED_BY_CAP, "max_tokens", "the debate ended: STOPPED_BY_CAP by max_tokens"),
+        (m.DebateState.ERROR, None, "the debate ended: ERROR"),
+    ],
+)
+def test_the_end_of_the_debate_stops_everything(
+    seat: Seat, outcome: m.DebateState, cap: str | None, reason: str
+) -> None:
+    seat.on(start(1), context(1))
+    assert seat.on(ended(outcome, cap)) == [CancelTurn(1), End(Outcome(outcome), reason)]
+
+
+def test_a_refusal_that_is_not_about_a_turn_is_a_warning(seat: Seat) -> None:
+    for event in (
+        ev.FromControl(error("RATE_LIMITED", "slower")),
+        ev.FromData(error("TOO_LARGE", "shorter")),
+    ):
+        assert seat.on(event) == []
+        assert seat.notes[-1].weight is ev.Weight.WARNING
+    assert seat.machine.state is SeatState.SEATED
+
+
+def test_a_session_that_the_arbiter_no_longer_knows_is_over(seat: Seat) -> None:
+    seat.on(start(1), context(1))
+    effects = seat.on(ev.FromControl(error(ErrorCode.NOT_REGISTERED)))
+    assert effects[0] == CancelTurn(1)
+    assert end_of(effects).outcome is Outcome.REFUSED
+
+
+def test_leaving_says_so_and_stops_the_client_first(seat: Seat) -> None:
+    seat.on(start(1), context(1))
+    assert seat.on(ev.Leave("user_quit")) == [
+        CancelTurn(1),
+        SendControl(m.Unreg(reason="user_quit")),
+        End(Outcome.LEFT, "left: user_quit"),
+    ]
+
+
+def test_who_never_came_has_nothing_to_leave() -> None:
+    assert Seat().on(ev.Leave("user_quit")) == [End(Outcome.LEFT, "left: user_quit")]
+
+
+@pytest.mark.parametrize("state", [s for s in SeatState if s is not SeatState.ENDED])
+@pytest.mark.parametrize(
+    ("event", "outcome"),
+    [
+        (ev.LinkLost("the cable"), Outcome.LINK_LOST),
+        (ev.LinkRefused("the cable"), Outcome.REFUSED),
+        (ev.PeerFaulted("the cable"), Outcome.PROTOCOL_FAULT),
+    ],
+)
+def test_a_lost_link_ends_the_seat_in_every_state(
+    state: SeatState, event: SeatEvent, outcome: Outcome
+) -> None:
+    end = end_of(seat_in(state).on(event))
+    assert end.outcome is outcome
+    assert end.reason.endswith("the cable")
+
+
+# --- every message in every state --------------------------------------------------------------------
+
+SAMPLES: dict[str, SeatEvent] = {
+    "control RegOk": ev.FromControl(reg_ok()),
+    "control StateOk": ev.FromControl(
+        m.StateOk(required=True, disconnect_policy=m.DisconnectPolicy.DROP, capped_by_profile=False)
+    ),
+    "control TurnStart": start(5),
+    "control TurnRevoked": revoke(5),
+    "control SeatRecovery": COLD,
+    "control DebatePaused": ev.FromControl(m.DebatePaused(reason="operator")),
+    "control DebateResumed": ev.FromControl(m.DebateResumed(turn_counter=1)),
+    "control DebateEnded": ended(m.DebateState.FINISHED),
+    "control Ping": ev.FromControl(m.Ping(ts=1)),
+    "control Pong": ev.FromControl(m.Pong(ts=1)),
+    "control Error": ev.FromControl(error("POLICY_DENIED")),
+    "data DataOk": DATA_OK,
+    "data Context": context(5),
+    "data Error": ev.FromData(error("POLICY_DENIED")),
+}
+KNOWN = {SeatState.REGISTERED, SeatState.BINDING, SeatState.SEATED}
+BOUND = {SeatState.BINDING, SeatState.SEATED}
+HEARD = {
+    "control RegOk": {SeatState.REGISTERING},
+    "control TurnStart": BOUND,
+    "control TurnRevoked": BOUND,
+    "control SeatRecovery": BOUND,
+    "control DebatePaused": KNOWN,
+    "control DebateResumed": KNOWN,
+    "control DebateEnded": KNOWN,
+    "control Error": KNOWN | {SeatState.REGISTERING},
+    "data DataOk": {SeatState.BINDING},
+    "data Context": {SeatState.SEATED},
+    "data Error": BOUND,
+}
+
+
+@pytest.mark.parametrize("state", [s for s in SeatState if s is not SeatState.ENDED])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_message_that_makes_no_sense_in_the_state_ends_the_seat(state: SeatState, name: str) -> None:
+    seat = seat_in(state)
+    effects = seat.on(SAMPLES[name])
+    kind = name.split()[1]
+    nonsense = f"{kind} makes no sense while the seat is {state}"
+    told = any(isinstance(effect, End) and nonsense in effect.reason for effect in effects)
+    assert told == (state not in HEARD.get(name, set()))
+    assert told <= (seat.machine.state is SeatState.ENDED)
+
+
+@pytest.mark.parametrize("event", [*SAMPLES.values(), ev.Leave("again"), ev.LinkLost("again"), ev.Passed(1)])
+def test_nothing_happens_after_the_end(event: SeatEvent) -> None:
+    seat = seat_in(SeatState.ENDED)
+    assert seat.on(event) == []
+    assert seat.notes == []
+
+
+@pytest.mark.parametrize("event", [ev.ControlOpened(), ev.DataOpened(), ev.Answered(7, "late")])
+def test_a_local_event_that_came_too_late_changes_nothing(seat: Seat, event: SeatEvent) -> None:
+    assert seat.on(event) == []
+    assert seat.on(start(1), context(1)) == [ACK[1], RunTurn(context_message(1), deadline=60.0)]
+
+
+def test_an_answer_before_the_seat_is_taken_changes_nothing() -> None:
+    seat = seat_in(SeatState.BINDING)
+    assert seat.on(ev.Answered(1, "who asked?")) == []
+    assert "came too late" in seat.notes[-1].text
+
+
+# --- any event in any state --------------------------------------------------------------------------
+
+
+class Monitor:
+    """Watches a machine from outside, and knows only what may never happen."""
+
+    def __init__(self) -> None:
+        self.machine = SeatMachine(REG, speech_bytes=LIMIT)
+        self.assigned: set[int] = set()
+        self.forfeit: set[int] = set()
+        self.contexts: set[int] = set()
+        self.answers: dict[int, int] = {}
+        self.open: int | None = None
+        self.at_work: int | str | None = None
+        self.heard: set[type] = set()
+        self.end: End | None = None
+
+    def feed(self, event: SeatEvent) -> None:
+        self._before(event)
+        for effect in self.machine.handle(event, 0.0):
+            assert self.end is None, f"{effect} follows the end"
+            self._after(effect)
+
+    def _before(self, event: SeatEvent) -> None:
+        if isinstance(event, ev.FromControl | ev.FromData):
+            self.heard.add(type(event.message))
+            self._message(event.message)
+        if isinstance(event, ev.Answered | ev.Passed | ev.Failed | ev.Stopped):
+            if event.turn_id == self.at_work:
+                self.at_work = None
+        elif isinstance(event, ev.Restarted | ev.RestartFailed) and self.at_work == "restart":
+            self.at_work = None
+
+    def _message(self, message: m.Message) -> None:
+        match message:
+            case m.TurnStart(turn_id=turn_id):
+                if self.open is not None:
+                    self.forfeit.add(self.open)
+                self.open = turn_id
+            case m.TurnRevoked(turn_id=turn_id):
+                self.forfeit.add(turn_id)
+            case m.Context(turn_id=turn_id):
+                self.contexts.add(turn_id)
+
+    def _after(self, effect: Effect) -> None:
+        match effect:
+            case SendControl(m.Ack(turn_id=turn_id)):
+                assert turn_id not in self.assigned, "a turn is acknowledged once"
+                self.assigned.add(turn_id)
+            case SendControl(m.TurnEnd(turn_id=turn_id) | m.TurnFailed(turn_id=turn_id)):
+                self._may_speak_of(turn_id)
+                assert turn_id not in self.answers
+                self.answers[turn_id] = 1
+                self.open = None
+            case SendData(m.Speech(turn_id=turn_id, text=text)):
+                self._may_speak_of(turn_id)
+                assert len(text.encode()) <= LIMIT
+            case SendData(m.DataHello()):
+                assert m.RegOk in self.heard
+            case ev.TakeSeat():
+                assert m.DataOk in self.heard
+            case RunTurn(told):
+                assert self.at_work is None, "never two turns in one chat"
+                assert told.turn_id in self.assigned & self.contexts
+                assert told.turn_id not in self.forfeit
+                self.at_work = told.turn_id
+            case RestartChat():
+                assert self.at_work is None, "no restart under a turn"
+                self.at_work = "restart"
+            case CancelTurn(turn_id):
+                assert turn_id == self.at_work
+            case End():
+                self.end = effect
+
+    def _may_speak_of(self, turn_id: int) -> None:
+        assert turn_id in self.assigned
+        assert turn_id not in self.forfeit, "nothing is sent for a revoked turn"
+
+
+ids = st.integers(0, 4)
+anything: st.SearchStrategy[SeatEvent] = st.one_of(
+    st.sampled_from(list(SAMPLES.values())),
+    st.sampled_from([ev.ChatOpened(memory_lost=True), ev.ChatFailed("?")]),
+    st.sampled_from([*PATH[SeatState.SEATED], COLD, KEEP, ev.Restarted(), ev.RestartFailed("?")]),
+    st.builds(start, ids),
+    st.builds(context, ids),
+    st.builds(revoke, ids),
+    st.builds(ev.Answered, ids, st.text()),
+    st.builds(ev.Passed, ids),
+    st.builds(failed, ids, st.sampled_from(m.Fault), st.text()),
+    st.builds(ev.Stopped, ids),
+    st.sampled_from([ev.LinkLost("x"), ev.LinkRefused("x"), ev.PeerFaulted("x"), ev.Leave("x")]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(list(PATH.values())), st.lists(anything, max_size=30))
+def test_whatever_happens_the_seat_neither_raises_nor_breaks_a_rule(
+    path: tuple[SeatEvent, ...], happened: list[SeatEvent]
+) -> None:
+    monitor = Monitor()
+    for event in (*path, *happened):
+        monitor.feed(event)
+
+
+class TwoChannels(RuleBasedStateMachine):
+    """An Arbiter that keeps to the protocol, over two connections that deliver at their own pace.
+
+    Whatever the interleaving, the seat never takes it for a fault, and answers each of its turns once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.monitor = Monitor()
+        self.control: deque[ev.FromControl] = deque()
+        self.data: deque[ev.FromData] = deque()
+        self.turn = 0
+        self.open: int | None = None
+        self.revoked: set[int] = set()
+        for event in PATH[SeatState.BINDING]:
+            self.monitor.feed(event)
+        self.data.append(DATA_OK)
+
+    def _settle(self) -> None:
+        if self.open in self.monitor.answers:
+            self.open = None
+
+    @precondition(lambda self: self.open is None)
+    @rule()
+    def assign(self) -> None:
+        self.turn += 1
+        self.open = self.turn
+        self.control.append(start(self.turn))
+        self.data.append(context(self.turn))
+
+    @precondition(lambda self: self.open is not None)
+    @rule(then_cold=st.booleans())
+    def revoke(self, *, then_cold: bool) -> None:
+        assert self.open is not None
+        self.revoked.add(self.open)
+        self.control.append(revoke(self.open))
+        self.open = None
+        self.control.append(COLD if then_cold else KEEP)
+
+    @precondition(lambda self: self.control)
+    @rule()
+    def deliver_control(self) -> None:
+        self.monitor.feed(self.control.popleft())
+        self._settle()
+
+    @precondition(lambda self: self.data)
+    @rule()
+    def deliver_data(self) -> None:
+        self.monitor.feed(self.data.popleft())
+        self._settle()
+
+    @precondition(lambda self: self.monitor.at_work is not None)
+    @rule(how=st.sampled_from(["answer", "empty", "pass", "fail", "stop"]))
+    def work(self, how: str) -> None:
+        work = self.monitor.at_work
+        if isinstance(work, int):
+            result: dict[str, SeatEvent] = {
+                "answer": ev.Answered(work, "a point"),
+                "empty": ev.Answered(work, ""),
+                "pass": ev.Passed(work),
+                "fail": failed(work),
+                "stop": ev.Stopped(work),
+            }
+            self.monitor.feed(result[how])
+        else:
+            self.monitor.feed(ev.RestartFailed("?") if how == "fail" else ev.Restarted())
+        self._settle()
+
+    @invariant()
+    def the_seat_goes_on(self) -> None:
+        assert self.monitor.end is None
+
+    def teardown(self) -> None:
+        while self.control or self.data or self.monitor.at_work is not None:
+            if self.control:
+                self.deliver_control()
+            if self.data:
+                self.deliver_data()
+            if self.monitor.at_work is not None:
+                self.work("answer")
+        self.the_seat_goes_on()
+        for turn_id in range(1, self.turn + 1):
+            assert turn_id in self.monitor.answers or turn_id in self.revoked
+
+
+TestTwoChannels = TwoChannels.TestCase
+TestTwoChannels.settings = settings(
+    max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

@@ -1,0 +1,261 @@
+"""What happens to a seat and what shall be done about it: the vocabulary of `wrapper.turn`.
+
+Inputs say what happened, effects what the driver has to do. Both are values: a seat's whole life can be
+replayed from its list of inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from consilium.messages import (
+        Ack,
+        Context,
+        ControlToSeat,
+        DataHello,
+        DataToSeat,
+        Fault,
+        PromptSent,
+        Reg,
+        Speech,
+        SystemEvent,
+        TurnEnd,
+        TurnFailed,
+        Unreg,
+        Usage,
+    )
+
+
+class Outcome(StrEnum):
+    """How a seat's life ended."""
+
+    FINISHED = "FINISHED"
+    STOPPED_BY_CAP = "STOPPED_BY_CAP"
+    ERROR = "ERROR"
+    LEFT = "LEFT"
+    REFUSED = "REFUSED"
+    LINK_LOST = "LINK_LOST"
+    PROTOCOL_FAULT = "PROTOCOL_FAULT"
+    CLIENT_FAILED = "CLIENT_FAILED"
+
+
+class Weight(StrEnum):
+    """How much a note matters to the person who reads the log."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+
+
+# --- inputs: the link --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ControlOpened:
+    """The control connection stands; nobody has been told who we are yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataOpened:
+    """The data connection stands; it is not bound yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromControl:
+    """A message on the control channel. PING and PONG stay in the link."""
+
+    message: ControlToSeat
+
+
+@dataclass(frozen=True, slots=True)
+class FromData:
+    """A message on the data channel."""
+
+    message: DataToSeat
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLost:
+    """A connection is gone, for whatever cause; ``reason`` says which and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRefused:
+    """The Arbiter, or what stands in its place, would not connect with us; ``reason`` says why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFaulted:
+    """What the Arbiter sent is not of the protocol."""
+
+    reason: str
+
+
+# --- inputs: the adapter -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOpened:
+    """The client is ready. ``memory_lost``: this seat had a chat, and it could not be recovered."""
+
+    memory_lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFailed:
+    """The client cannot be used at all."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The adapter produced a turn's text, cleaned."""
+
+    turn_id: int
+    text: str
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The participant chose not to speak."""
+
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The client did not produce the turn."""
+
+    turn_id: int
+    fault: Fault
+    prompt_sent: PromptSent
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A turn that was to be cancelled has come to its end; the chat is free again."""
+
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """The chat was started cold."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartFailed:
+    """The chat could not be started cold."""
+
+    detail: str
+
+
+# --- inputs: the person ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The participant leaves, by choice."""
+
+    reason: str
+
+
+AdapterEvent = ChatOpened | ChatFailed | Answered | Passed | Failed | Stopped | Restarted | RestartFailed
+LinkEvent = ControlOpened | DataOpened | FromControl | FromData | LinkLost | LinkRefused | PeerFaulted
+SeatEvent = LinkEvent | AdapterEvent | Leave
+
+
+# --- effects -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SendControl:
+    """Send this on the control channel."""
+
+    message: Reg | Ack | TurnEnd | TurnFailed | Unreg
+
+
+@dataclass(frozen=True, slots=True)
+class SendData:
+    """Send this on the data channel."""
+
+    message: DataHello | Speech | SystemEvent
+
+
+@dataclass(frozen=True, slots=True)
+class OpenControl:
+    """Connect the control channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenData:
+    """Registered: begin the heartbeat (every ``heartbeat`` seconds) and connect the data channel."""
+
+    heartbeat: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSeat:
+    """Seated: in the rotation from now on."""
+
+    participant_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTurn:
+    """Give this to the adapter. The answer is worthless after ``deadline``, on the machine's clock."""
+
+    context: Context
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTurn:
+    """Stop the running turn, and say `Stopped` when nothing of it is left."""
+
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestartChat:
+    """Forget the chat and start a new one; say `Restarted` or `RestartFailed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Say this in the log."""
+
+    weight: Weight
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """It is over: stop everything. No effect follows this one, ever."""
+
+    outcome: Outcome
+    reason: str
+
+
+Effect = (
+    SendControl
+    | SendData
+    | OpenControl
+    | OpenData
+    | TakeSeat
+    | RunTurn
+    | CancelTurn
+    | RestartChat
+    | Note
+    | End
+)

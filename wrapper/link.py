@@ -1,0 +1,220 @@
+"""The seat's two connections to the Arbiter (§4, §5.4, §5.5): dial, read, send, keep alive.
+
+1. Whatever arrives or befalls goes into one inbox; nothing is decided here.
+2. A heartbeat never gets as far as the inbox: PING is answered here, at once.
+3. A connection that cannot be sent on is told as lost by the task that reads it, once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import anyio
+
+from consilium.channel import DIAL_SECONDS, dial
+from consilium.codec import Codec
+from consilium.conversation import SILENT_INTERVALS, Beat, Heartbeat
+from consilium.errors import ChannelBroken, ChannelError, PeerError
+from consilium.framing import MAX_ARBITER_LINE_BYTES
+from consilium.messages import ControlToSeat, DataToSeat, Message, Ping, Pong
+from wrapper.events import (
+    ControlOpened,
+    DataOpened,
+    FromControl,
+    FromData,
+    LinkLost,
+    LinkRefused,
+    PeerFaulted,
+    SeatEvent,
+)
+
+if TYPE_CHECKING:
+    import ssl
+
+    from anyio.streams.memory import MemoryObjectSendStream
+
+    from consilium.channel import Channel
+    from consilium.codec import Line
+
+In = TypeVar("In", bound=Message)
+
+SEND_SECONDS = 5.0
+"""How long the Arbiter may leave a message unread before the connection counts as lost."""
+
+PARTING_SECONDS = 2.0
+"""How long the control connection may outlive the data connection, to say why it ended."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between attempts to reach an Arbiter that does not listen yet; doubled each time, with jitter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the Arbiter listens. ``host`` is also the name that its certificate must bear."""
+
+    host: str
+    control_port: int
+    data_port: int
+
+
+class _Wire(Generic[In]):
+    """One of the two connections, from its dialling to its end."""
+
+    def __init__(self, name: str, codec: Codec[In]) -> None:
+        self.name = name
+        self._codec = codec
+        self._channel: Channel[In] | None = None
+        self._heard = False
+        self._given_up = ""
+
+    async def dial(self, host: str, port: int, context: ssl.SSLContext, *, within: float) -> None:
+        """Connect. Raises `ChannelBroken`."""
+        self._channel = await dial(
+            host,
+            port,
+            context,
+            self._codec,
+            prefix=self.name[0],
+            timeout=within,
+            limit=MAX_ARBITER_LINE_BYTES,
+        )
+
+    async def receive(self) -> Line[In]:
+        """Return the next message. Raises `PeerError` or `ChannelError`; `ending` says what that means."""
+        assert self._channel is not None
+        line = await self._channel.receive()
+        self._heard = True
+        return line
+
+    async def send(self, message: Message, *, in_reply_to: str | None = None) -> None:
+        """Send, or give the connection up: the task that reads it ends then, and tells why."""
+        if self._channel is None or self._given_up:
+            return
+        try:
+            with anyio.fail_after(SEND_SECONDS):
+                await self._channel.send(message, in_reply_to=in_reply_to)
+        except ChannelError as error:
+            # Not closed here: what the Arbiter said last may still be waiting to be read.
+            self._given_up = str(error)
+        except TimeoutError:
+            self._given_up = f"the Arbiter has read nothing for {SEND_SECONDS:g} seconds"
+            await self.aclose()
+
+    def ending(self, error: PeerError | ChannelError) -> LinkRefused | LinkLost | PeerFaulted:
+        """Say what ``error``, which `dial` or `receive` raised, means for the seat."""
+        if isinstance(error, PeerError):
+            return PeerFaulted(f"on the {self.name} channel: {error.message}")
+        if self._channel is None:
+            return LinkLost(str(error)) if _may_come_up(error) else LinkRefused(str(error))
+        if not self._heard and not self._given_up:
+            # TLS 1.3 lets a client finish its handshake and write before it learns that it is refused.
+            return LinkRefused(str(error))
+        return LinkLost(f"the {self.name} connection is lost: {self._given_up or error}")
+
+    async def aclose(self) -> None:
+        """Close in good order. Bounded, and raises nothing."""
+        if self._channel is not None:
+            await self._channel.aclose()
+
+
+class Link:
+    """Both connections of one seat. `control`, `data` and `heartbeat` are tasks, the rest are calls."""
+
+    def __init__(
+        self, address: Address, context: ssl.SSLContext, inbox: MemoryObjectSendStream[SeatEvent]
+    ) -> None:
+        self._address = address
+        self._context = context
+        self._inbox = inbox
+        self._control: _Wire[ControlToSeat] = _Wire("control", Codec(ControlToSeat))
+        self._data: _Wire[DataToSeat] = _Wire("data", Codec(DataToSeat))
+        self._heart: Heartbeat | None = None
+
+    async def control(self, patience: float) -> None:
+        """Connect, for ``patience`` seconds while nobody listens yet, and read until the end."""
+        try:
+            await self._dial_control(patience)
+            await self._inbox.send(ControlOpened())
+            while True:
+                await self._hear(await self._control.receive())
+        except (PeerError, ChannelError) as error:
+            await self._inbox.send(self._control.ending(error))
+
+    async def data(self) -> None:
+        """Connect the data channel, and read until the end."""
+        address = self._address
+        try:
+            await self._data.dial(address.host, address.data_port, self._context, within=DIAL_SECONDS)
+            await self._inbox.send(DataOpened())
+            while True:
+                line = await self._data.receive()
+                await self._inbox.send(FromData(line.message))
+        except (PeerError, ChannelError) as error:
+            ending = self._data.ending(error)
+            if isinstance(ending, LinkLost):
+                # At the end of a debate this connection may close before DEBATE_ENDED has come on the other,
+                # for which the Arbiter waits until we have closed our end of this one.
+                await self._data.aclose()
+                await anyio.sleep(PARTING_SECONDS)
+            await self._inbox.send(ending)
+
+    async def heartbeat(self, interval: float) -> None:
+        """Send a PING every ``interval`` seconds; tell it when the Arbiter has been silent for too long."""
+        heart = self._heart = Heartbeat(interval, anyio.current_time())
+        beat = Beat.WAIT
+        while beat is not Beat.LOST:
+            await anyio.sleep_until(heart.next_at)
+            beat = heart.tick(anyio.current_time())
+            if beat is Beat.PING:
+                await self.send_control(Ping(ts=time.time_ns() // 1_000_000))
+        silence = f"the Arbiter has been silent for {SILENT_INTERVALS * interval:g} seconds"
+        await self._inbox.send(LinkLost(f"the control connection is lost: {silence}"))
+
+    async def send_control(self, message: Message) -> None:
+        """Send on the control channel. Raises nothing (rule 3)."""
+        await self._control.send(message)
+
+    async def send_data(self, message: Message) -> None:
+        """Send on the data channel. Raises nothing (rule 3)."""
+        await self._data.send(message)
+
+    async def aclose(self) -> None:
+        """Close both connections in good order. Bounded, and raises nothing."""
+        async with anyio.create_task_group() as closing:
+            closing.start_soon(self._control.aclose)
+            closing.start_soon(self._data.aclose)
+
+    async def _hear(self, line: Line[ControlToSeat]) -> None:
+        if self._heart is not None:
+            self._heart.heard(anyio.current_time())
+        if isinstance(line.message, Ping):
+            await self._control.send(Pong(ts=line.message.ts), in_reply_to=line.msg_id)
+        elif not isinstance(line.message, Pong):
+            await self._inbox.send(FromControl(line.message))
+
+    async def _dial_control(self, patience: float) -> None:
+        """Raises `ChannelBroken`: at once when waiting cannot help, else after ``patience`` seconds."""
+        address = self._address
+        give_up_at = anyio.current_time() + patience
+        pause = FIRST_PAUSE
+        while True:
+            within = max(min(DIAL_SECONDS, give_up_at - anyio.current_time()), 1.0)
+            try:
+                await self._control.dial(address.host, address.control_port, self._context, within=within)
+            except ChannelBroken as error:
+                # All seats of a council start together: without jitter they would also knock together.
+                wait = pause * secrets.SystemRandom().uniform(0.5, 1.5)
+                if not _may_come_up(error) or anyio.current_time() + wait > give_up_at:
+                    raise
+                await anyio.sleep(wait)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                return
+
+
+def _may_come_up(error: ChannelError) -> bool:
+    """Whether ``error`` of `dial` is that nobody answered: not what TLS or the address itself refused."""
+    return not isinstance(error.__cause__, ChannelBroken | ValueError)
