@@ -394,6 +394,7 @@ class SeatStatus(Message):
     last_turn: Count | None
     tokens: Count | None
     usd: Usd | None
+    repeats_turn: Count | None
     fault: Reason | None
     prompt_sent: PromptSent | None
     choices: Many[Label]

@@ -118,6 +118,7 @@ class Flow:
             self._say(seat, turn, text)
 
     def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
+        seat.repetition = seat.said.add(turn.turn_id, text) or seat.repetition
         self._named = (*self._named, *named_in(text, seat, list(self.roster)))[-64:]
         contribution = Contribution(seat.participant_id, text, seat.pseudonym, seat.meta.role_label)
         if self.council.opening == "sealed" and turn.phase is Phase.OPENING is self.phase:

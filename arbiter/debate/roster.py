@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from arbiter.debate.caps import tokens_of
+from arbiter.debate.repetition import Repetition, Score
 from consilium.errors import ErrorCode, PeerError
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Seat:
     last_turn: int | None = None
     tokens: int | None = None
     usd: float | None = None
+    said: Repetition = field(default_factory=Repetition)
+    repetition: Score | None = None
 
     @property
     def present(self) -> bool:

@@ -31,7 +31,11 @@ def report(debate: Flow, now: float) -> Status:
         },
         speaking=None if debate.turn is None else debate.turn.participant_id,
         cost=debate.meter.cost(now),
-        repetition={},
+        repetition={
+            seat.participant_id: round(seat.repetition.share, 3)
+            for seat in seats
+            if seat.repetition is not None
+        },
         seats=tuple(_seat(debate, seat) for seat in seats),
         warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats)),
     )
@@ -54,6 +58,7 @@ def _seat(debate: Flow, seat: Seat) -> SeatStatus:
         last_turn=seat.last_turn,
         tokens=seat.tokens,
         usd=seat.usd,
+        repeats_turn=None if seat.repetition is None else seat.repetition.turn,
         fault=seat.fault if seat.standing is Standing.FAULTY else None,
         prompt_sent=seat.prompt_sent,
         choices=choices,
