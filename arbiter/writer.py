@@ -52,7 +52,6 @@ class Writer:
         self.answered = 0
         """The last ticket of `ask_for_head` that was carried out."""
         self.stats = Stats()
-
         self._descriptor = descriptor
         self._disk = disk
         self._head = head

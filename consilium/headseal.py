@@ -87,7 +87,7 @@ class Seal:
 
     ``signature``: it was made by the key of the certificate in the head. ``issuer``: that certificate is an
     Arbiter's, issued by the authority that was given. ``signer``: the name in it, if it is an Arbiter's.
-    ``sentence`` says all of it to a person, with what is not proved.
+    ``sentence`` says all of it to a person, with what is not proved; its subject, "it", is the head.
     """
 
     signature: Verdict
@@ -110,10 +110,10 @@ def check(head: Head, *, authority: bytes | None = None, at: datetime | None = N
     try:
         who = identify_arbiter(leaf.public_bytes(serialization.Encoding.DER))
     except CertificateRefused as refusal:
-        sentence = f"signed with a certificate that is not an Arbiter's: {refusal}"
+        sentence = f"it is signed with a certificate that is not an Arbiter's: {refusal}"
         return Seal(Verdict.GOOD, Verdict.BAD, None, sentence)
     name = spiffe(who.trust_domain, who.profile, who.subject)
-    signed = f"signed by {name} (certificate {who.fingerprint.hex()})"
+    signed = f"it is signed by {name} (certificate {who.fingerprint.hex()})"
     if anchors is None or at is None:
         sentence = f"{signed}; this does not prove who holds that certificate: anybody can make one"
         return Seal(Verdict.GOOD, Verdict.NOT_CHECKED, name, sentence)
@@ -138,19 +138,19 @@ def _anchors(authority: bytes) -> list[x509.Certificate]:
 def _verify(head: Head) -> tuple[x509.Certificate, list[x509.Certificate]]:
     """Return the certificate that signed ``head`` and those that came with it; `ValueError` says why not."""
     if not head.signature:
-        raise ValueError("the head is not signed")
+        raise ValueError("it is not signed")
     try:
         leaf, *others = x509.load_pem_x509_certificates(head.certificate.encode())
         key = leaf.public_key()
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("the head is signed, but holds no certificate that can be read") from None
+        raise ValueError("it is signed, but holds no certificate that can be read") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise ValueError("the certificate in the head is not one of an elliptic curve key")  # noqa: TRY004
+        raise ValueError("the certificate in it is not one of an elliptic curve key")  # noqa: TRY004
     try:
         signature = base64.b64decode(head.signature, validate=True)
         key.verify(signature, head.signed_bytes(), ec.ECDSA(hashes.SHA256()))
     except (binascii.Error, InvalidSignature):
-        raise ValueError("the signature is not that of the certificate in the head: it was edited") from None
+        raise ValueError("its signature is not that of the certificate in it: it was edited") from None
     return leaf, others
 
 

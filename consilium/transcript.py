@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from pydantic import ValidationError
 
 from consilium import records
+from consilium.console import printable
 from consilium.errors import TranscriptError, UserError
 from consilium.findings import FindingKind
 from consilium.inspection import inspect
@@ -103,9 +104,10 @@ def _open(path: Path) -> BinaryIO:
 
 def _hint(path: Path) -> str:
     """The way out: the transcripts that are there, if ``path`` is a folder or names one that is not."""
-    folder = path if path.is_dir() else path.parent
+    folder = (path if path.is_dir() else path.parent).absolute()
     try:
         near = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(".jsonl"))
     except OSError:
         return "give the path of a transcript, a .jsonl file"
-    return f"transcripts in {folder}: {', '.join(near[:8])}" if near else f"{folder} holds no .jsonl file"
+    names = printable(", ".join(near[:8])).replace("\n", " ")
+    return f"transcripts in {folder}: {names}" if near else f"{folder} holds no .jsonl file"

@@ -86,21 +86,32 @@ def joined(seat: str, **data: JsonValue) -> EventRecord:
 def debate() -> list[AnyEntry]:
     """A short debate with one of everything."""
     human = Meta(adapter="human", role_label="chair")
+    coder = Meta(brand="qwen", model="coder", role_label="builder")
     return [
         header(),
         joined(SCEPTIC),
-        joined(BUILDER, pseudonym="Speaker B", meta={"brand": "qwen", "model": "coder"}),
+        joined(
+            BUILDER, pseudonym="Speaker B", meta={"brand": "qwen", "model": "coder", "role_label": "builder"}
+        ),
         joined(HUMAN, required=False, meta={"adapter": "human", "role_label": "chair"}),
         event(EventName.DEBATE_STARTED),
         event(EventName.TURN_STARTED, SCEPTIC, turn=1, phase="OPENING", deadline_ms=120_000),
         turn(1),
-        turn(2, BUILDER, text=HOSTILE, tokens=None, meta=Meta(brand="qwen", model="coder")),
+        turn(2, BUILDER, text=HOSTILE, tokens=None, meta=coder),
         event(EventName.ROUND_COMPLETED, round=1),
         event(EventName.PHASE_CHANGED, phase="REBUTTAL", previous="OPENING"),
         event(EventName.MODERATOR_STEERING, text="Name the cost\nof waiting."),
         turn(3, HUMAN, outcome=TurnOutcome.SKIP, phase=Phase.REBUTTAL, tokens=None, meta=human),
         event(EventName.PARTICIPANT_FAULT, BUILDER, turn=4, reason="stalled", prompt_sent="maybe"),
-        turn(4, BUILDER, outcome=TurnOutcome.FAILED, phase=Phase.REBUTTAL, detail="stalled", tokens=None),
+        turn(
+            4,
+            BUILDER,
+            outcome=TurnOutcome.FAILED,
+            phase=Phase.REBUTTAL,
+            detail="stalled",
+            tokens=None,
+            meta=coder,
+        ),
         event(EventName.DEBATE_PAUSED, reason="a turn failed", seats=[BUILDER]),
         event(EventName.DEBATE_RESUMED),
         turn(5, SCEPTIC, phase=Phase.REBUTTAL, text="Then wrap it first.", tokens=(1200, 80)),

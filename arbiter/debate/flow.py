@@ -119,16 +119,22 @@ class Flow:
 
     def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
         seat.repetition = seat.said.add(turn.turn_id, text) or seat.repetition
-        self._named = (*self._named, *named_in(text, seat, list(self.roster)))[-64:]
+        self._named = (*self._named, *named_in(text, seat, self.roster.joined()))[-64:]
         contribution = Contribution(seat.participant_id, text, seat.pseudonym, seat.meta.role_label)
         if self.council.opening == "sealed" and turn.phase is Phase.OPENING is self.phase:
             self.discourse.seal(contribution)
         else:
             self.discourse.publish(contribution)
 
-    def pass_over(self, seat: Seat) -> None:
-        """Count the seat's turn in this round as had: the operator skips it."""
+    def skip(self, seat: Seat, *, gone: bool = False) -> None:
+        """Count the seat's turn in this round as had, on the operator's word.
+
+        ``gone``: the debate also goes on without the seat, until that comes back by itself.
+        """
         self._had_turn.add(seat.participant_id)
+        if gone:
+            seat.standing = Standing.ABSENT
+            seat.required = False
 
     # --- what follows from what happened -------------------------------------------------------------
 

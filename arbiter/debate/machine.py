@@ -100,8 +100,7 @@ class Debate(Flow):
         seat.bound = True
         newcomer = not seat.joined
         if newcomer:
-            seat.joined = True
-            seat.cursor = self.discourse.position
+            self.roster.join(seat, self.discourse.position)
         if seat.standing is Standing.ABSENT:
             seat.standing = Standing.ACTIVE  # §8.2: it left by choice, and comes back by choice
         cold = newcomer and self.has_started
@@ -148,20 +147,9 @@ class Debate(Flow):
         if self.turn is not None and self.turn.participant_id == seat.participant_id:
             self.close_turn(TurnOutcome.SKIP, now, detail="the seat left")
         if seat.joined:
-            self.record(
-                EventName.PARTICIPANT_LEFT,
-                seat,
-                reason=event.reason,
-                disconnect_policy=seat.disconnect_policy.value,
-            )
+            self.record(EventName.PARTICIPANT_LEFT, seat, reason=event.reason, by="choice")
         self.end_session(event.session, "left")
-        stays = seat.disconnect_policy is messages.DisconnectPolicy.KEEP_ALIVE or seat.required
-        if stays:
-            self.roster.detach(event.session)
-            seat.heal()
-            seat.standing = Standing.ABSENT
-        else:
-            self.roster.remove(seat, for_good=False)
+        self.roster.depart(seat)
         self.reviving.discard(seat.participant_id)
         if seat.required and self.has_started:
             self.pause("missing_required_participant", now, missing=[seat])
@@ -173,7 +161,7 @@ class Debate(Flow):
         if seat is None or not seat.joined or self.state in TERMINAL:
             return
         if not self.has_started:
-            self.record(EventName.PARTICIPANT_LEFT, seat, reason=event.reason)
+            self.record(EventName.PARTICIPANT_LEFT, seat, reason=event.reason, by="loss")
             self.settle(now)
             return
         prompt_sent = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, assert_never
 
 from arbiter.debate.delta import MODERATOR, Contribution
-from arbiter.debate.roster import Standing
 from consilium import messages
 from consilium.errors import ErrorCode, PeerError
 from consilium.messages import DebateState, Recovery, When
@@ -87,7 +86,7 @@ def remove(debate: Flow, seat: Seat, now: float) -> None:
     """Take a seat out of the debate for good, with its open turn."""
     if debate.turn is not None and debate.turn.participant_id == seat.participant_id:
         debate.revoke(now, REMOVED)
-    debate.record(EventName.PARTICIPANT_LEFT, seat, reason=REMOVED)
+    debate.record(EventName.PARTICIPANT_LEFT, seat, reason=REMOVED, by="operator")
     if seat.session is not None:
         debate.end_session(seat.session, REMOVED)
     debate.reviving.discard(seat.participant_id)
@@ -100,7 +99,7 @@ def _force_turn_end(debate: Flow, command: messages.ForceTurnEnd, now: float) ->
     seat = debate.seat_of(debate.turn)
     _note(debate, command, seat)
     debate.revoke(now, "ended_by_operator")
-    debate.pass_over(seat)
+    debate.skip(seat)
     debate.settle(now)
 
 
@@ -158,12 +157,11 @@ def _recover(debate: Flow, seat: Seat, choice: Recovery, now: float) -> None:
     if choice is Recovery.REMOVE:
         remove(debate, seat, now)
         return
+    gone = not seat.present
+    debate.record(EventName.PARTICIPANT_RECOVERED, seat, choice=choice.value, gone=gone, again=uncertain)
     seat.heal()
     if choice is Recovery.SKIP:
-        debate.pass_over(seat)
-        if not seat.present:
-            seat.standing = Standing.ABSENT
-            seat.required = False
+        debate.skip(seat, gone=gone)
         return
     assert seat.session is not None
     if choice is Recovery.COLD:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from arbiter.debate.caps import tokens_of
 from arbiter.debate.repetition import Repetition, Score
 from consilium.errors import ErrorCode, PeerError
+from consilium.messages import DisconnectPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from arbiter.debate.events import SeatRegistered
     from consilium.config import Roster as RosterRules
-    from consilium.messages import DisconnectPolicy, Meta, PromptSent, Usage
+    from consilium.messages import Meta, PromptSent, Usage
 
 
 class Standing(StrEnum):
@@ -26,17 +27,21 @@ class Standing(StrEnum):
     FAULTY = "faulty"
 
 
+UNPLACED = 1 << 30
+"""The order of a seat that has registered but not joined: behind everybody."""
+
+
 @dataclass(slots=True)
 class Seat:
     """One participant's place. It outlives its connections; memory belongs to the CLI chat (§8.2)."""
 
     participant_id: str
     name: str
-    order: int
-    pseudonym: str
     meta: Meta
     required: bool
     disconnect_policy: DisconnectPolicy
+    order: int = UNPLACED
+    pseudonym: str = ""
     session: str | None = None
     bound: bool = False
     joined: bool = False
@@ -106,13 +111,10 @@ class Roster:
             seat = self._seats[event.participant_id] = Seat(
                 participant_id=event.participant_id,
                 name=event.name,
-                order=self._order(event.name),
-                pseudonym=f"Speaker {_letters(self._numbered)}",
                 meta=event.meta,
                 required=event.required or event.name in self.rules.awaited,
                 disconnect_policy=event.disconnect_policy,
             )
-            self._numbered += 1
         elif seat.session is not None:
             raise PeerError(ErrorCode.DUPLICATE_DISPLAY_NAME, f"{event.participant_id} is already registered")
         else:
@@ -136,6 +138,14 @@ class Roster:
 
     def _planned(self) -> list[str]:
         return [seat.name for seat in self.rules.participants]
+
+    def join(self, seat: Seat, cursor: int) -> None:
+        """Give a newcomer, now that it is bound, its place in the order and its pseudonym."""
+        seat.order = self._order(seat.name)
+        seat.pseudonym = f"Speaker {_letters(self._numbered)}"
+        seat.cursor = cursor
+        seat.joined = True
+        self._numbered += 1
 
     def _order(self, name: str) -> int:
         """Planned seats speak in the order of the plan, others after them as they come; no two share one."""
@@ -171,6 +181,18 @@ class Roster:
                 del self._seats[seat.participant_id]
         return seat
 
+    def depart(self, seat: Seat) -> bool:
+        """Let a seat go by its own choice (§8): kept as absent, or taken off. Say whether it is kept."""
+        kept = seat.disconnect_policy is DisconnectPolicy.KEEP_ALIVE or seat.required
+        if kept:
+            if seat.session is not None:
+                self.detach(seat.session)
+            seat.heal()
+            seat.standing = Standing.ABSENT
+        else:
+            self.remove(seat, for_good=False)
+        return kept
+
     def remove(self, seat: Seat, *, for_good: bool) -> None:
         """Take a seat off the roster. ``for_good``: its certificate cannot take it again."""
         del self._seats[seat.participant_id]
@@ -182,6 +204,10 @@ class Roster:
     def sessions(self) -> list[str]:
         """The sessions of all connected seats, in speaking order."""
         return [seat.session for seat in self if seat.session is not None]
+
+    def joined(self) -> list[Seat]:
+        """The seats that have ever been bound, in speaking order."""
+        return [seat for seat in self if seat.joined]
 
     def rotation(self) -> list[Seat]:
         """The seats that may be given a turn, in speaking order."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -267,3 +270,42 @@ async def test_a_file_that_shrinks_under_a_watcher_is_said(path: Path) -> None:
     with pytest.raises(TranscriptError, match="cut while it was being read"):
         await anext(journal.follow())
     await journal.close()
+
+
+# --- a killed process --------------------------------------------------------------------------------
+
+CHILD = """
+import sys
+from pathlib import Path
+import anyio, transcripts
+from journals import start
+
+async def main():
+    journal = start(Path(sys.argv[1]))
+    lines = await journal.append_durably([transcripts.header()])
+    for number in range(1, 10**6):
+        print(journal.count, flush=True)
+        await journal.append_durably([transcripts.turn(number)])
+
+anyio.run(main)
+"""
+
+
+def test_what_was_acknowledged_is_there_after_a_kill(path: Path) -> None:
+    command = [sys.executable, "-c", CHILD, str(path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={"PYTHONPATH": os.pathsep.join(sys.path)}
+    ) as child:
+        assert child.stdout is not None
+        acknowledged = 0
+        while acknowledged < 50:
+            acknowledged = int(child.stdout.readline())
+        child.kill()
+        rest = child.stdout.read().split()
+        acknowledged = int(rest[-1]) if rest else acknowledged
+    head = read_head(path)
+    stored, torn = read_records(path, head)
+    assert len(stored) >= acknowledged
+    assert head is not None
+    assert head.count <= len(stored)
+    assert torn is None or not torn.endswith(b"\n")

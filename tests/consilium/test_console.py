@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import unicodedata
 
@@ -11,7 +12,7 @@ import transcripts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from consilium.console import Console, Style, columns, printable, wants_colour, wrap
+from consilium.console import Console, Style, columns, json_text, printable, wants_colour, wrap
 
 ANY = st.text(max_size=120)
 WRAPPED = st.text(st.sampled_from("ab é漢😀\u0301\n  <"), max_size=120)
@@ -164,6 +165,20 @@ def test_text_is_wrapped_to_the_width_and_indented() -> None:
     stream = io.StringIO()
     Console(stream, width=20).text("one two three four five\n  six", indent="| ", style=Style.DIM)
     assert stream.getvalue() == "| one two three four\n| five\n|   six\n"
+
+
+def test_the_first_line_of_a_text_can_begin_otherwise() -> None:
+    stream = io.StringIO()
+    Console(stream, width=20).text("one two three four five\nsix", first="· ", indent="  ")
+    assert stream.getvalue() == "· one two three four\n  five\n  six\n"
+
+
+@given(text=ANY)
+@example(text=transcripts.HOSTILE)
+def test_json_for_a_terminal_holds_nothing_but_printable_ascii_and_reads_back(text: str) -> None:
+    written_out = json_text({"text": text})
+    assert all(" " <= char <= "~" or char == "\n" for char in written_out)
+    assert json.loads(written_out) == {"text": text}
 
 
 def test_a_very_wide_or_narrow_terminal_is_used_within_reason(monkeypatch: pytest.MonkeyPatch) -> None:

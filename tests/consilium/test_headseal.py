@@ -54,7 +54,7 @@ def test_without_a_time_the_authority_is_not_asked() -> None:
 def test_an_unsigned_head_is_bad() -> None:
     seal = check(HEAD)
     assert (seal.signature, seal.issuer, seal.signer) == (Verdict.BAD, Verdict.NOT_CHECKED, None)
-    assert seal.sentence == "the head is not signed"
+    assert seal.sentence == "it is not signed"
 
 
 @pytest.mark.parametrize("field", ["debate_id", "last"])
