@@ -122,13 +122,14 @@ async def dial(
                 raw, context, server_side=False, server_hostname=server_name or host
             )
         except (ChannelBroken, OSError, ValueError) as error:
-            raise ChannelBroken(f"no connection to the Arbiter at {where}: {_words(error)}") from error
+            words = _words(error) if isinstance(error, OSError) else str(error)
+            raise ChannelBroken(f"no connection to the Arbiter at {where}: {words}") from error
         return Channel(stream, codec, prefix=prefix, limit=limit)
     assert scope.cancelled_caught
     raise ChannelBroken(f"the Arbiter at {where} did not answer within {timeout:g} seconds")
 
 
-def _words(error: BaseException) -> str:
+def _words(error: OSError) -> str:
     """Find the system's own words below what was made of them; of several addresses, the first one's."""
     cause: BaseException | None = error
     while cause is not None:

@@ -1,4 +1,4 @@
-"""One TLS 1.3 session over any byte stream, the same for both ends (docs/adr: stdlib ssl over memory BIOs).
+"""One TLS 1.3 session over any byte stream, the same for both ends: stdlib `ssl` over memory BIOs.
 
 1. Ciphertext leaves in the order in which it was made: whoever encrypts holds the lock until it is sent.
 2. What cannot be read or sent once can never be again: the first reason is kept and told to every later call.
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 CLOSE_SECONDS = 1.0
 """How long a closing connection may take to say so."""
 
-CHUNK = 16 * 1024
-"""Most ciphertext taken from the stream, and decrypted, without a pause for other connections."""
-
 SLICE = 4 * 1024
-"""Most that passes through a memory BIO at once: a BIO keeps for life the largest size it ever had."""
+"""Most text put into one record: a memory BIO keeps for life the largest size it ever had."""
+
+SEALED = SLICE + 22
+"""The same as it travels, header and tag included: most ciphertext put into a memory BIO at once."""
+
+CHUNK = 4 * SEALED
+"""Most ciphertext taken from the stream, and decrypted, without a pause for other connections."""
 
 RECORD = 16 * 1024
 """Largest plaintext of one TLS record, so that one read always empties one record."""
@@ -38,6 +41,10 @@ MAX_BARREN = 32 * 1024
 
 LINGER_CHUNKS = 64
 """Most chunks thrown away while a closing connection waits for the peer's end."""
+
+LINGER_PAUSE = 0.01
+
+CLOSED_HERE = "this end closed the connection"
 
 _VERDICTS = {
     "self-signed certificate": "an authority that we do not trust issued it",
@@ -101,7 +108,8 @@ class TlsStream:
     ) -> TlsStream:
         """Authenticate both ends. Takes ``raw`` over: it is closed whenever this does not return.
 
-        Raises `ChannelBroken` after telling the peer by an alert. The time limit is the caller's.
+        Raises `ChannelBroken` after telling the peer by an alert, `ValueError` for a ``server_hostname`` that
+        no certificate could bear. The time limit is the caller's.
         A client that returns from here may still be refused (TLS 1.3): it learns at its first `receive`.
         """
         try:
@@ -165,17 +173,17 @@ class TlsStream:
             except ssl.SSLWantReadError:
                 pass
             except ssl.SSLError as error:
-                self._stop_reading(ChannelBroken(_explain(error, self._peer)))
+                refusal = self._stop_reading(ChannelBroken(_explain(error, self._peer)))
                 await self._answer()
                 await self.aclose()
-                _raise(self._unreadable)
+                raise refusal from error
             await self._flush()
             if not done:
-                self._in.write(await self._pull(SLICE))
+                self._in.write(await self._pull(SEALED))
         self.peer_der = self._ssl.getpeercert(binary_form=True)
 
     async def _part(self) -> None:
-        self._stop_reading(ChannelClosed("this end closed the connection"))
+        self._stop_reading(ChannelClosed(CLOSED_HERE))
         async with self._lock:
             if self._unsendable is not None:
                 return
@@ -187,7 +195,10 @@ class TlsStream:
         # what was sent last: the alert, or the ERROR that says why.
         await self._raw.send_eof()
         for _ in range(LINGER_CHUNKS):
-            await self._raw.receive(CHUNK)
+            try:
+                await self._raw.receive(CHUNK)
+            except anyio.BusyResourceError:
+                await anyio.sleep(LINGER_PAUSE)  # another task still reads: it will meet the end for us
 
     # Reading
 
@@ -198,22 +209,20 @@ class TlsStream:
             reason = f"{self._peer} died, or the line was cut: the connection ended without a close_notify"
             if self._ssl.version() is None:
                 reason = f"{self._peer} hung up during the TLS handshake"
-            self._stop_reading(ChannelBroken(reason))
+            raise self._stop_reading(ChannelBroken(reason)) from None
         except anyio.BrokenResourceError as error:
-            self._stop_reading(self._lost(error))
+            raise self._stop_reading(self._lost(error)) from error
         except anyio.ClosedResourceError:
-            self._stop_reading(ChannelClosed("this end closed the connection"))
-        _raise(self._unreadable)
-        return b""
+            raise self._stop_reading(ChannelClosed(CLOSED_HERE)) from None
 
     def _decrypt(self, chunk: bytes) -> bytes:
-        if len(chunk) <= SLICE:
+        if len(chunk) <= SEALED:
             self._in.write(chunk)
             return self._read()
         view = memoryview(chunk)
         texts = []
-        for start in range(0, len(chunk), SLICE):
-            self._in.write(view[start : start + SLICE])
+        for start in range(0, len(chunk), SEALED):
+            self._in.write(view[start : start + SEALED])
             texts.append(self._read())
         return b"".join(texts)
 
@@ -238,8 +247,10 @@ class TlsStream:
         with contextlib.suppress(ChannelError), anyio.move_on_after(CLOSE_SECONDS):
             await self._flush()
 
-    def _stop_reading(self, reason: ChannelError) -> None:
+    def _stop_reading(self, reason: ChannelError) -> ChannelError:
+        """Keep ``reason`` unless there is an earlier one; return what is kept, for the caller to raise."""
         self._unreadable = self._unreadable or reason
+        return _copy(self._unreadable)
 
     # Sending
 
@@ -268,7 +279,7 @@ class TlsStream:
         except anyio.BrokenResourceError as error:
             self._unsendable = self._lost(error)
         except anyio.ClosedResourceError:
-            self._unsendable = ChannelClosed("this end closed the connection")
+            self._unsendable = ChannelClosed(CLOSED_HERE)
         except BaseException:
             self._unsendable = ChannelBroken("an earlier send was interrupted half-way")
             raise
@@ -338,6 +349,10 @@ def _words(error: OSError) -> str:
 
 
 def _raise(reason: ChannelError | None) -> None:
-    # Each caller gets its own: one exception raised twice would carry both callers' tracebacks.
     if reason is not None:
-        raise type(reason)(*reason.args)
+        raise _copy(reason)
+
+
+def _copy(reason: ChannelError) -> ChannelError:
+    # Each caller gets its own: one exception raised twice would carry both callers' tracebacks.
+    return type(reason)(*reason.args)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import BaseModel
+
 from arbiter.debate import Debate, events
 from arbiter.debate.effects import Append, Channel, Effect, EndSession, Refuse, Send
 from consilium.config import Council
@@ -270,6 +272,8 @@ class Playbook:
 
 def frozen(value: Any) -> Any:
     """A value that is equal for two debates in the same state, however deep."""
+    if isinstance(value, BaseModel):
+        return repr(value)
     if isinstance(value, dict):
         return {str(key): frozen(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

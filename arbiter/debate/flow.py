@@ -17,13 +17,13 @@ from arbiter.debate.schedule import Schedule
 from arbiter.debate.states import TRANSITIONS
 from arbiter.debate.turn import OpenTurn
 from consilium import messages
-from consilium.messages import DebateState, Phase, as_reason
+from consilium.messages import DebateState, Phase, PromptSent, as_reason
 from consilium.records import EventName, EventRecord, HeaderRecord, TurnOutcome, TurnRecord
 
 if TYPE_CHECKING:
     from arbiter.debate.caps import Reached
     from consilium.config import Council
-    from consilium.messages import Message, PromptSent
+    from consilium.messages import Message
 
 COMPLETED = frozenset({TurnOutcome.SPEECH, TurnOutcome.SKIP})
 """The outcomes after which a seat has heard its delta: its cursor moves."""
@@ -242,15 +242,19 @@ class Flow:
         )
 
     def _complete_round(self, now: float) -> None:
-        self._had_turn = set()
-        self.meter.rounds += 1
+        phase, terminate = self.end_round()
         self.record(EventName.ROUND_COMPLETED, None, round=self.meter.rounds)
-        self.discourse.release()
-        phase, terminate = self.schedule.take_round_end()
         if phase is not None:
             self.change_phase(phase)
         if terminate is not None:
             self.finish(DebateState.FINISHED, now, reason=terminate)
+
+    def end_round(self) -> tuple[Phase | None, str | None]:
+        """Count a round as complete; return what the operator ordered for its end."""
+        self._had_turn = set()
+        self.meter.rounds += 1
+        self.discourse.release()
+        return self.schedule.take_round_end()
 
     def change_phase(self, phase: Phase) -> None:
         """§13.3: from the next turn on. What was sealed is released: the opening is over."""
@@ -262,25 +266,46 @@ class Flow:
 
     def fail(self, seat: Seat, reason: str, prompt_sent: PromptSent | None, now: float) -> None:
         """Mark a seat as faulty and pause (§7.3)."""
+        self._mark(seat, reason, prompt_sent)
+        self.pause("participant_failed", now, missing=[seat])
+
+    def _mark(self, seat: Seat, reason: str, prompt_sent: PromptSent | None) -> None:
         seat.standing = Standing.FAULTY
         seat.fault = as_reason(reason)
         seat.prompt_sent = prompt_sent
         self.reviving.discard(seat.participant_id)
         sent = None if prompt_sent is None else prompt_sent.value
         self.record(EventName.PARTICIPANT_FAULT, seat, reason=reason, prompt_sent=sent)
-        self.pause("participant_failed", now, missing=[seat])
 
     def pause(self, reason: str, now: float, *, missing: list[Seat] | None = None) -> None:
         """Assign no further turn. An open turn may finish within its own deadline."""
         if self.state not in (DebateState.RUNNING, DebateState.RESUMING):
             return
         self.enter(DebateState.PAUSED)
+        self._hold(reason, missing or [], now)
+
+    def _hold(self, reason: str, missing: list[Seat], now: float) -> None:
+        self.state = DebateState.PAUSED
         self.reason = reason = as_reason(reason)
         self.reviving = set()
         self.meter.hold(now)
-        concerned = tuple(seat.participant_id for seat in missing or ())
+        concerned = tuple(seat.participant_id for seat in missing)
         self.record(EventName.DEBATE_PAUSED, None, reason=reason, seats=list(concerned))
         self.broadcast(messages.DebatePaused(reason=reason, missing=concerned))
+
+    def restart(self, reason: str, now: float) -> list[Effect]:
+        """Take up a debate whose Arbiter is back and whose connections are gone; return what to record."""
+        self._effects = []
+        self.record(EventName.ARBITER_RESTARTED, None)
+        lost = None if self.turn is None else self.seat_of(self.turn)
+        if lost is not None:
+            self.close_turn(TurnOutcome.LOST, now, detail=reason)
+        for seat in self.roster.joined() if self.has_started else ():
+            if seat.standing is Standing.ACTIVE:
+                self._mark(seat, reason, PromptSent.MAYBE if seat is lost else None)
+        if self.state in (DebateState.RUNNING, DebateState.PAUSED):
+            self._hold(reason, self.roster.troubled(), now)
+        return self._effects
 
     def _stop_by_cap(self, reached: Reached, now: float) -> None:
         self.record(

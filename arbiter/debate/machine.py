@@ -76,6 +76,8 @@ class Debate(Flow):
 
     def _on_registered(self, event: events.SeatRegistered, now: float) -> None:  # noqa: ARG002
         seat = self.roster.admit(event, started=self.has_started)
+        if seat.joined:
+            self._record_update(seat)
         self.send(
             event.session,
             messages.RegOk(
@@ -121,15 +123,23 @@ class Debate(Flow):
             described["pseudonym"] = seat.pseudonym
         return described
 
+    def _record_update(self, seat: Seat) -> None:
+        self.record(
+            EventName.PARTICIPANT_UPDATED,
+            seat,
+            required=seat.required,
+            disconnect_policy=seat.disconnect_policy.value,
+            meta=seat.meta.model_dump(mode="json"),
+        )
+
     def _on_updated(self, event: events.StateUpdated, now: float) -> None:
         seat = self.roster.of_session(event.session)
         if event.required is not None:
             seat.required = event.required
         if event.disconnect_policy is not None:
             seat.disconnect_policy = event.disconnect_policy
-        applied = {"required": seat.required, "disconnect_policy": seat.disconnect_policy.value}
         if seat.joined:
-            self.record(EventName.PARTICIPANT_UPDATED, seat, **applied)
+            self._record_update(seat)
         self.send(
             event.session,
             messages.StateOk(

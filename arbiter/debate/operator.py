@@ -90,7 +90,7 @@ def remove(debate: Flow, seat: Seat, now: float) -> None:
     if seat.session is not None:
         debate.end_session(seat.session, REMOVED)
     debate.reviving.discard(seat.participant_id)
-    debate.roster.remove(seat, for_good=True)
+    debate.roster.ban(seat.participant_id)
 
 
 def _force_turn_end(debate: Flow, command: messages.ForceTurnEnd, now: float) -> None:

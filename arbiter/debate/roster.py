@@ -139,6 +139,15 @@ class Roster:
     def _planned(self) -> list[str]:
         return [seat.name for seat in self.rules.participants]
 
+    def known(self, participant_id: str) -> Seat | None:
+        """Return the seat with this participant id, if there is one."""
+        return self._seats.get(participant_id)
+
+    def place(self, seat: Seat, cursor: int) -> None:
+        """Put a seat of a former run on the roster, unconnected."""
+        self._seats[seat.participant_id] = seat
+        self.join(seat, cursor)
+
     def join(self, seat: Seat, cursor: int) -> None:
         """Give a newcomer, now that it is bound, its place in the order and its pseudonym."""
         seat.order = self._order(seat.name)
@@ -190,16 +199,21 @@ class Roster:
             seat.heal()
             seat.standing = Standing.ABSENT
         else:
-            self.remove(seat, for_good=False)
+            self.remove(seat)
         return kept
 
-    def remove(self, seat: Seat, *, for_good: bool) -> None:
-        """Take a seat off the roster. ``for_good``: its certificate cannot take it again."""
+    def remove(self, seat: Seat) -> None:
+        """Take a seat off the roster."""
         del self._seats[seat.participant_id]
         if seat.session is not None:
             del self._by_session[seat.session]
-        if for_good:
-            self._removed.add(seat.participant_id)
+
+    def ban(self, participant_id: str) -> None:
+        """Take a seat off the roster, if it is there, for good: its certificate cannot take it again."""
+        self._removed.add(participant_id)
+        seat = self._seats.get(participant_id)
+        if seat is not None:
+            self.remove(seat)
 
     def sessions(self) -> list[str]:
         """The sessions of all connected seats, in speaking order."""

@@ -159,7 +159,7 @@ class Door:
 
 def _who(raw: SocketStream) -> tuple[str, str]:
     """Return the address that limits count by, and the same with its port for people."""
-    remote = raw.extra(SocketAttribute.remote_address, None)  # noqa: S610 - not a query
+    remote = raw.extra(SocketAttribute.remote_address, None)
     if remote is None:
         return "", "a peer already gone"
     if isinstance(remote, str):
