@@ -218,3 +218,13 @@ class AnyRestoredDebate(AnyDebate):
 
 TestAnyRestoredDebate = AnyRestoredDebate.TestCase
 TestAnyRestoredDebate.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+
+
+def test_a_seat_that_was_kept_without_having_lost_a_turn_is_not_called_next() -> None:
+    play = Playbook()
+    play.everybody_joins()
+    play.is_lost("cyn")
+    play.joins("cyn", "cyn-again")
+    play.commands(Resume())
+    assert rebuilt(play).schedule.next_speaker is None
+    assert essence(rebuilt(play)) == essence(play.debate)
