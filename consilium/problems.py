@@ -102,18 +102,10 @@ def is_section(key: str) -> bool:
 
 
 def section_at(place: Place) -> type[Section]:
-    """The model of the section at ``place``."""
+    """The model of the section at ``place``, or of the entries of the list there."""
     section: type[Section] = Council
     for part in place:
         if isinstance(part, str):
-            section = _section_in(section.model_fields[part].annotation) or section
+            annotation = section.model_fields[part].annotation
+            (section, *_) = get_args(annotation) or (annotation,)
     return section
-
-
-def _section_in(annotation: Any) -> type[Section] | None:
-    if isinstance(annotation, type) and issubclass(annotation, Section):
-        return annotation
-    for argument in get_args(annotation):
-        if (found := _section_in(argument)) is not None:
-            return found
-    return None

@@ -181,6 +181,29 @@ async def test_waiting_for_a_word_that_never_comes_quotes_the_log(tmp_path: Path
     assert caught.value.hint == f"its log is {tmp_path / 'worker.log'}"
 
 
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("", ""),
+        ("one\ntwo\n", "two"),
+        ("consilium: no such file\n  make one\n", "no such file; make one"),
+        ("  alone", "alone"),
+        ("x" * 10_000 + "\nlast\n", "last"),
+        ("caf\xe9", "caf\ufffd"),
+    ],
+)
+async def test_the_last_words_are_those_of_the_log(
+    tmp_path: Path, news: AsyncNews, log: str, words: str
+) -> None:
+    async with held(tmp_path, news) as running:
+        child = await running.start_command("worker", python(OBEDIENT), stage=0)
+        child.log.write_bytes(log.encode("latin-1"))
+        assert running.last_words("worker") == words
+        child.log.unlink()
+        assert running.last_words("worker") == ""
+        assert running.last_words("nobody") == ""
+
+
 async def test_a_process_that_dies_without_a_word_is_said_to_give_no_reason(
     tmp_path: Path, news: AsyncNews
 ) -> None:

@@ -1,0 +1,240 @@
+"""The loop of `consilium up`: start the processes, follow the record, steer by the plan, and clear away.
+
+1. One task decides (`_follow`); the watch and the processes post to its one inbox.
+2. However it ends, the debate is closed through the administrative channel where that is possible, and
+   `Driver.run` returns when every process is gone.
+3. The first interruption closes in good order; a second one only hurries it.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import anyio
+import orjson
+
+from consilium.errors import ChannelError, ConsiliumError, PeerError, UserError
+from consilium.messages import Terminate
+from consilium.records import Stored, unseal
+from council import operator
+from council.causes import first_cause
+from council.course import FAULT, Course, Verdict
+from council.plan import Plan
+from council.processes import Ended, Processes, Said, processes
+from council.startup import MODEL_STAGE, Startup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anyio.abc import TaskGroup, TaskStatus
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from council.live import View
+    from council.plan import Order
+    from council.startup import Endpoint, Job
+
+    Post: TypeAlias = MemoryObjectSendStream["Happening"]
+    Inbox: TypeAlias = MemoryObjectReceiveStream["Happening"]
+
+TICK_SECONDS = 0.2
+
+SEATING_SECONDS = 120.0
+"""How long the seats may take until the debate starts."""
+
+SETTLE_SECONDS = 1.0
+"""After the first sign of trouble, how long the other signs of the same trouble are waited for."""
+
+ORDER_SECONDS = 5.0
+"""How long the Arbiter may take to answer an order."""
+
+CLOSE_SECONDS = 3.0
+"""How long TERMINATE may take, and then how long the processes may take to end by themselves."""
+
+INBOX = 100
+SIGNALLED = 128
+"""What a signal's number is added to in an exit code."""
+
+INTERRUPTED = "INTERRUPTED"
+MAX_REASON = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEnded:
+    """The operator's connection has ended."""
+
+    why: str
+
+
+Happening = Stored | Said | Ended | WatchEnded
+
+
+class Driver:
+    """Holds one debate, from the first process to the last."""
+
+    def __init__(self, job: Job, view: View, *, busy: Callable[[], bool] = lambda: False) -> None:
+        """``busy`` says that the view has more to show than its reader takes: it then gets no ticks."""
+        self._job = job
+        self._view = view
+        self._busy = busy
+        self._course = Course(seat.name for seat in job.council.participants)
+        self._plan = Plan(job.council)
+        self._work = anyio.CancelScope()
+        self._courtesy = anyio.CancelScope()
+        self._interrupted = 0
+        self._closing = False
+        self._running: Processes | None = None
+        self._admin: Endpoint | None = None
+
+    def interrupt(self, code: int) -> None:
+        """Close the debate and end with ``code``; once that is under way, hurry."""
+        if self._interrupted or self._closing:
+            self._courtesy.cancel()
+            if self._running is not None:
+                self._running.hurry()
+        else:
+            self._interrupted = code
+            self._work.cancel()
+
+    async def run(self) -> Verdict:
+        """Hold the debate; return what it came to. Every process has ended by then."""
+        post, inbox = anyio.create_memory_object_stream[Happening](INBOX)
+        with post, inbox, first_cause():
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(self._hear_signals)
+                tasks.start_soon(self._tick)
+                async with processes(self._job.space.logs, post) as running:
+                    self._running = running
+                    verdict = await self._hold(running, post, inbox)
+                    await self._close(running, verdict)
+                tasks.cancel_scope.cancel()
+        return verdict
+
+    # --- beside the debate ---------------------------------------------------------------------------
+
+    async def _hear_signals(self, *, task_status: TaskStatus[None]) -> None:
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means what it says
+            numbers.append(signal.SIGHUP)
+        with anyio.open_signal_receiver(*numbers) as signals:
+            task_status.started()
+            async for number in signals:
+                self.interrupt(SIGNALLED + number)
+
+    async def _tick(self) -> None:
+        while True:
+            await anyio.sleep(TICK_SECONDS)
+            if not self._busy():
+                self._view.tick(time.monotonic())
+
+    # --- the debate ----------------------------------------------------------------------------------
+
+    async def _hold(self, running: Processes, post: Post, inbox: Inbox) -> Verdict:
+        with self._work:
+            try:
+                return await self._debate(running, post, inbox)
+            except UserError as error:
+                return Verdict(1, FAULT, error.message, error.hint)
+            except ConsiliumError as error:
+                self._course.connection_lost(str(error))
+                return await self._settled(inbox)
+        # An interruption may come when there is nothing left to interrupt.
+        return self._course.over or Verdict(self._interrupted, INTERRUPTED, "interrupted", self._course.stood)
+
+    async def _debate(self, running: Processes, post: Post, inbox: Inbox) -> Verdict:
+        self._admin = await Startup(self._job, running, self._doing).run()
+        async with operator.connect(*self._admin) as admin, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch, admin, post.clone())
+            verdict = await self._follow(admin, tasks, inbox)
+            tasks.cancel_scope.cancel()
+        return verdict
+
+    async def _settled(self, inbox: Inbox) -> Verdict:
+        """The verdict after the connection failed, with the ends of processes that may explain it."""
+        with anyio.move_on_after(SETTLE_SECONDS):
+            while True:
+                happening = await inbox.receive()
+                if isinstance(happening, Ended):
+                    self._note_end(happening)
+        return self._course.verdict()
+
+    async def _watch(self, admin: operator.Operator, post: Post) -> None:
+        with post:
+            try:
+                async for record in admin.watch():
+                    await post.send(unseal(orjson.dumps(record)))
+                await post.send(WatchEnded("the Arbiter closed it"))
+            except ConsiliumError as error:
+                await post.send(WatchEnded(str(error)))
+
+    async def _follow(self, admin: operator.Operator, tasks: TaskGroup, inbox: Inbox) -> Verdict:
+        """Take what happens until the debate is over, or cannot go on."""
+        limit = anyio.current_time() + SEATING_SECONDS
+        while self._course.over is None:
+            with anyio.CancelScope(deadline=limit) as scope:
+                happening = await inbox.receive()
+            if scope.cancelled_caught:
+                break
+            was_well = not self._course.troubled
+            self._take(happening, admin, tasks)
+            if self._course.troubled and was_well:
+                limit = anyio.current_time() + SETTLE_SECONDS
+            elif self._course.started and was_well:
+                limit = math.inf
+        return self._course.verdict()
+
+    def _take(self, happening: Happening, admin: operator.Operator, tasks: TaskGroup) -> None:
+        match happening:
+            case WatchEnded(why=why):
+                self._course.connection_lost(why)
+            case Ended():
+                self._note_end(happening)
+            case Stored(entry=entry):
+                self._course.observe(entry)
+                self._view.record(happening, time.monotonic())
+                order = self._plan.observe(entry)
+                if order is not None:
+                    tasks.start_soon(self._order, admin, order)
+
+    def _note_end(self, ended: Ended) -> None:
+        assert self._running is not None
+        self._course.process_ended(ended, self._running.last_words(ended.process))
+
+    async def _order(self, admin: operator.Operator, order: Order) -> None:
+        """Send what the plan orders. The loop goes on meanwhile."""
+        with anyio.move_on_after(ORDER_SECONDS) as scope:
+            try:
+                await admin.request(order)
+            except PeerError as refusal:
+                self._say(f"The Arbiter refused {order.type}: {refusal.message}.")
+            except ChannelError:
+                return  # the watch meets the same end, and tells it
+        if scope.cancelled_caught:
+            self._say(f"The Arbiter did not answer {order.type} within {ORDER_SECONDS:g} s.")
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    async def _close(self, running: Processes, verdict: Verdict) -> None:
+        """Let everything end in good order; what does not is ended by leaving `processes`."""
+        self._closing = True
+        self._doing("closing")
+        with self._courtesy:
+            if self._course.over is None and self._admin is not None:
+                with anyio.move_on_after(CLOSE_SECONDS), suppress(ConsiliumError):
+                    await self._terminate(self._admin, verdict.cause)
+            await running.until_gone(CLOSE_SECONDS, above=MODEL_STAGE)
+
+    async def _terminate(self, endpoint: Endpoint, reason: str) -> None:
+        # On a connection of its own: the other one may be what broke.
+        async with operator.connect(*endpoint) as admin:
+            await admin.request(Terminate(reason=reason[:MAX_REASON]))
+
+    def _doing(self, what: str) -> None:
+        self._view.doing(what, time.monotonic())
+
+    def _say(self, sentence: str) -> None:
+        self._view.say(sentence, time.monotonic())

@@ -1,0 +1,115 @@
+"""From the command line of `consilium up` to what is to be held: all refusals, before anything is running."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consilium.errors import UserError
+from consilium.settings import Ports, check_council, load_council
+from council import builtin
+from council.model import model_file
+from council.startup import HOST, Job, needs_model
+from council.workspace import Workspace, default_folder
+from wrapper.roles import find_role
+
+if TYPE_CHECKING:
+    import argparse
+
+    from consilium.config import Council
+
+DEBATES = Path("debates")
+"""Where debates are kept unless --dir says otherwise: in the folder in which `up` is run."""
+
+PORTS = ("control", "data", "admin")
+
+
+def prepare(options: argparse.Namespace) -> Job:
+    """Check everything, then make the debate's folder. Raises `UserError`."""
+    council = _council(options)
+    _check_seats(council)
+    given = {f"{name}_port": getattr(options, f"{name}_port") for name in PORTS}
+    ports = Ports(**{key: port for key, port in given.items() if port is not None})
+    _check_ports(ports)
+    if needs_model(council):
+        model_file()
+    roles = [
+        find_role(seat.role, council_file=options.file).path for seat in council.participants if seat.role
+    ]
+    moment = time.strftime("%Y-%m-%d-%H%M%S")
+    folder = options.dir or default_folder(DEBATES, time=moment, topic=council.topic)
+    return Job(council, ports, Workspace.create(folder, council, roles))
+
+
+def _council(options: argparse.Namespace) -> Council:
+    overrides = _overrides(options)
+    if options.file is None:
+        return check_council(builtin.tree(_seats(options)), overrides, name=builtin.NAME)
+    council = load_council(options.file, overrides)
+    if options.seats is None and options.roles is None:
+        return council
+    if council.participants:
+        raise UserError(
+            f"{options.file} names its own participants",
+            hint="leave out --seats and --roles, or leave out the file",
+        )
+    return load_council(options.file, {**overrides, "participants": _seats(options)})
+
+
+def _seats(options: argparse.Namespace) -> list[dict[str, Any]]:
+    roles = None if options.roles is None else [role.strip() for role in options.roles.split(",")]
+    chosen = builtin.choose_roles(options.seats, roles)
+    for role in chosen:
+        find_role(role, council_file=options.file)
+    return builtin.seats_for(chosen)
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, Any]:
+    given: dict[str, Any] = {"topic": options.topic, "rebuttal_rounds": options.rebuttals}
+    caps = {key: getattr(options, key) for key in ("max_rounds", "max_tokens", "max_seconds")}
+    given["caps"] = {key: value for key, value in caps.items() if value is not None}
+    return {key: value for key, value in given.items() if value not in (None, {})}
+
+
+def _check_seats(council: Council) -> None:
+    seated = {seat.name for seat in council.participants}
+    if not seated:
+        raise UserError("nobody is to be seated", hint="name participants in the file, or give --seats N")
+    if people := [seat.name for seat in council.participants if seat.adapter == "human"]:
+        raise UserError(
+            f"`consilium up` seats clients, and {', '.join(people)} is a person",
+            hint="take the participant out of the file",
+        )
+    if strangers := sorted(council.roster.awaited - seated):
+        raise UserError(
+            f"the roster waits for {', '.join(strangers)}, which participants does not name",
+            hint="add the participant, or take the name out of the roster",
+        )
+    planned = {seat.name for seat in council.roster.participants}
+    if council.roster.mode == "static" and (uninvited := sorted(seated - planned)):
+        raise UserError(
+            f"participants names {', '.join(uninvited)}, which the static roster does not admit",
+            hint="add the name under roster.participants, or leave that list out",
+        )
+
+
+def _check_ports(ports: Ports) -> None:
+    numbers = {name: getattr(ports, f"{name}_port") for name in PORTS}
+    for name, port in numbers.items():
+        others = [other for other in numbers if other != name and numbers[other] == port != 0]
+        if others:
+            raise UserError(f"{name} and {others[0]} cannot both have port {port}")
+        with socket.socket() as probe:
+            # As the listener does: connections that are still closing do not count.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError as error:
+                why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+                raise UserError(
+                    f"port {port} for {name} {why}",
+                    hint=f"give another with --{name}-port N; 0 takes any free one",
+                ) from None

@@ -1,0 +1,142 @@
+"""How the processes of a debate are started: each only when the one that it needs is ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import anyio
+import anyio.to_thread
+
+from consilium.errors import UserError
+from council.builtin import EMBEDDED_PRESET
+from council.course import ARBITER, MODEL, SEAT
+from pki.authority import Authority
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from consilium.config import Council
+    from consilium.credentials import Credentials
+    from consilium.ports import Ports
+    from council.processes import Child, Processes
+    from council.workspace import Workspace
+
+HOST = "127.0.0.1"
+"""Everything that `up` starts listens on loopback."""
+
+MODEL_STAGE, ARBITER_STAGE, SEAT_STAGE = 0, 1, 2
+"""Seats end before the Arbiter, and the Arbiter before the model."""
+
+MODEL_SECONDS = 150.0
+"""How long the model may take to be ready. It gives its first answer 120 seconds."""
+
+ARBITER_SECONDS = 60.0
+DAY_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be held, and where."""
+
+    council: Council
+    ports: Ports
+    space: Workspace
+
+
+class Endpoint(NamedTuple):
+    """Where an operator connects, and as whom."""
+
+    host: str
+    port: int
+    credentials: Credentials
+
+
+class Startup:
+    """The start of one debate."""
+
+    def __init__(self, job: Job, running: Processes, doing: Callable[[str], None]) -> None:
+        """``doing`` is told each step as it begins."""
+        self._job = job
+        self._running = running
+        self._doing = doing
+
+    async def run(self) -> Endpoint:
+        """Start everything. Raises `UserError` when a process ends, or is not ready in time."""
+        self._doing("making certificates for this debate")
+        issued = await anyio.to_thread.run_sync(self._issue)
+        url = await self._start_model() if needs_model(self._job.council) else None
+        ports = await self._start_arbiter(issued.arbiter)
+        await self._start_seats(issued.seats, ports, url)
+        return Endpoint(HOST, ports["admin"], issued.operator)
+
+    def _issue(self) -> Issued:
+        seconds = self._job.council.caps.max_seconds or 0
+        authority = Authority.create(self._job.space.certs, days=1 + int(seconds // DAY_SECONDS))
+        return Issued(
+            # A hyphen is in no seat's name. "ca" is the authority's own folder.
+            arbiter=authority.issue("the-arbiter", profile="arbiter", dns=["localhost"], ips=[HOST]),
+            operator=authority.issue("the-operator", profile="operator"),
+            seats={
+                seat.name: authority.issue(
+                    "seat-ca" if seat.name == "ca" else seat.name, profile="participant"
+                )
+                for seat in self._job.council.participants
+            },
+        )
+
+    async def _start_model(self) -> str:
+        self._doing("starting the embedded model")
+        child = await self._running.start(MODEL, "council.model", "--port", "0", stage=MODEL_STAGE)
+        return str((await _says(child, "listening", MODEL_SECONDS))["url"])
+
+    async def _start_arbiter(self, credentials: Credentials) -> dict[str, int]:
+        self._doing("starting the Arbiter")
+        space, ports = self._job.space, self._job.ports
+        child = await self._running.start(
+            ARBITER,
+            "arbiter",
+            *("--council", str(space.council), "--transcript", str(space.transcript)),
+            *("--certs", str(credentials.cert.parent), "--host", HOST),
+            *("--control-port", str(ports.control_port), "--data-port", str(ports.data_port)),
+            *("--admin-port", str(ports.admin_port)),
+            stage=ARBITER_STAGE,
+        )
+        listening = await _says(child, "listening", ARBITER_SECONDS)
+        return {name: int(listening[name]) for name in ("control", "data", "admin")}
+
+    async def _start_seats(
+        self, seats: Mapping[str, Credentials], ports: Mapping[str, int], url: str | None
+    ) -> None:
+        self._doing(f"seating {', '.join(seats)}")
+        space = self._job.space
+        for name, credentials in seats.items():
+            await self._running.start(
+                SEAT + name,
+                "wrapper",
+                *("--council", str(space.council), "--name", name, "--state", str(space.state(name))),
+                *("--certs", str(credentials.cert.parent), "--host", HOST),
+                *("--control-port", str(ports["control"]), "--data-port", str(ports["data"])),
+                *(() if url is None else ("--model-url", url)),
+                stage=SEAT_STAGE,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """Who holds which credentials."""
+
+    arbiter: Credentials
+    operator: Credentials
+    seats: dict[str, Credentials]
+
+
+def needs_model(council: Council) -> bool:
+    """Whether a seat speaks through the embedded model."""
+    return any(seat.preset == EMBEDDED_PRESET and seat.adapter != "human" for seat in council.participants)
+
+
+async def _says(child: Child, event: str, seconds: float) -> dict[str, Any]:
+    with anyio.move_on_after(seconds):
+        return await child.says(event)
+    raise UserError(f"{child.name} was not ready within {seconds:g} s", hint=f"its log is {child.log}")

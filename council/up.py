@@ -1,0 +1,159 @@
+"""`consilium up`: a whole council on this machine, from its certificates to its closing lines."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from consilium.cli import READER_LEFT
+from consilium.console import wants_colour
+from council import orphans
+from council.causes import first_cause
+from council.closing import close
+from council.driver import INTERRUPTED, Driver
+from council.live import JsonView, TextView
+from council.prepare import prepare
+from council.printer import Printer
+from council.startup import needs_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from council.live import View
+    from council.startup import Job
+
+FAREWELL_SECONDS = 2.0
+"""After an interruption, how long the last lines may take to be shown."""
+
+REAL_CLIENTS = ("claude", "codex", "gemini", "opencode", "qwen", "kimi", "agy")
+"""The commands of clients that a seat can have instead of the embedded model."""
+
+COUNCIL_FILE = Path("council.yaml")
+
+EXAMPLES = """\
+examples:
+  consilium up
+  consilium up --topic "Rewrite the billing service, or wrap it?" --seats 4 --rebuttals 2
+  consilium up --roles sceptic,historian --max-seconds 300
+  consilium up -f council.yaml --json
+
+Without a file, three seats on the embedded model debate a built-in topic.
+Ctrl-C closes the debate; its record stays readable."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    options = argparse.ArgumentParser(
+        prog="consilium up",
+        description="Start a whole council on this machine and watch it debate.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = options.add_argument_group("what is debated, and by whom")
+    what.add_argument("-f", "--file", type=Path, metavar="FILE", help="hold the council of this file")
+    what.add_argument("--topic", help="debate this")
+    what.add_argument("--seats", type=int, metavar="N", help="have N seats, each with another role")
+    what.add_argument("--roles", metavar="A,B,C", help="have a seat for each role (see `consilium roles`)")
+    what.add_argument("--rebuttals", type=int, metavar="N", help="have N rounds of rebuttal")
+    caps = options.add_argument_group("what it may cost at most")
+    caps.add_argument("--max-rounds", type=int, metavar="N", help="rounds, opening and closing included")
+    caps.add_argument("--max-tokens", type=int, metavar="N", help="tokens of all seats, in and out")
+    caps.add_argument("--max-seconds", type=float, metavar="N", help="seconds of debate")
+    where = options.add_argument_group("where")
+    where.add_argument(
+        "--dir", type=Path, metavar="DIR", help="new folder for all files (default: in debates)"
+    )
+    for name, port in (("control", 9998), ("data", 9999), ("admin", 9997)):
+        default = f"{port}, or CONSILIUM_{name.upper()}_PORT"
+        where.add_argument(
+            f"--{name}-port", type=int, metavar="N", help=f"default {default}; 0 takes any free one"
+        )
+    show = options.add_argument_group("how it is shown")
+    show.add_argument("--json", action="store_true", help="JSON lines, for programs")
+    show.add_argument("--no-color", action="store_true", help="no colours, as with NO_COLOR=1")
+    return options
+
+
+def main(argv: Sequence[str]) -> int:
+    """Hold a debate.
+
+    Returns 0 when it was finished or stopped by a cap, 1 when it could not go on, 128 + n after signal n, 141
+    when nobody reads on. Raises `UserError` for what cannot be held.
+    """
+    options = parser().parse_args(argv)
+    job = prepare(options)
+    orphans.adopt()
+    try:
+        with first_cause():
+            return anyio.run(_hold, job, options)
+    finally:
+        orphans.end_all()
+
+
+async def _hold(job: Job, options: argparse.Namespace) -> int:
+    printer = _printer()
+    view = _view(printer, options)
+    driver = Driver(job, view, busy=lambda: printer.behind)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_print, printer, driver)
+        view.begin(job.council, job.space.folder, time.monotonic())
+        for notice in _notices(job, options):
+            view.say(notice, time.monotonic())
+        verdict = await driver.run()
+        view.end(close(job.space, verdict), time.monotonic())
+        patience = FAREWELL_SECONDS if verdict.outcome == INTERRUPTED else math.inf
+        with anyio.move_on_after(patience):
+            await printer.drain()
+        tasks.cancel_scope.cancel()
+    return verdict.code
+
+
+def _printer() -> Printer:
+    if sys.stdout is None:  # started without one: there is nobody to show anything to
+        return Printer(os.open(os.devnull, os.O_WRONLY), "utf-8")
+    sys.stdout.flush()
+    return Printer(sys.stdout.fileno(), sys.stdout.encoding)
+
+
+async def _print(printer: Printer, driver: Driver) -> None:
+    error = await printer.run()
+    driver.interrupt(READER_LEFT if isinstance(error, BrokenPipeError) else 1)
+
+
+def _view(printer: Printer, options: argparse.Namespace) -> View:
+    now = time.monotonic()
+    if options.json:
+        return JsonView(printer.write, now=now)
+    return TextView(
+        printer.write,
+        width=shutil.get_terminal_size().columns,
+        terminal=os.isatty(printer.fd) and os.environ.get("TERM") != "dumb",
+        colour=sys.stdout is not None and wants_colour(sys.stdout, os.environ, no_color=options.no_color),
+        now=now,
+    )
+
+
+def _notices(
+    job: Job, options: argparse.Namespace, which: Callable[[str], str | None] = shutil.which
+) -> Iterator[str]:
+    """What is worth saying once, before anything starts."""
+    if options.file is None and COUNCIL_FILE.exists():
+        yield f"Note: {COUNCIL_FILE} in this folder is not used. To hold it: consilium up -f {COUNCIL_FILE}"
+    if not needs_model(job.council):
+        return
+    yield (
+        "The seats speak through the embedded model of 135 million parameters: the debate is real, "
+        "its arguments are weak."
+    )
+    found = [client for client in REAL_CLIENTS if which(client)]
+    here = f"Found here, and not used unasked: {', '.join(found)}. " if found else ""
+    example = found[0] if found else "claude"
+    yield f"{here}To seat a real client, name it in a council file (preset: {example}) and give that with -f."
