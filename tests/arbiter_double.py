@@ -103,6 +103,12 @@ class Seated:
         await self.control.say(start(turn_id, deadline_ms))
         assert (await self.control.hear(m.Ack)).turn_id == turn_id
 
+    async def finish_after(self, *kinds: type[m.Message]) -> None:
+        """Hear these on the control channel, in this order; then end the debate."""
+        for kind in kinds:
+            await self.control.hear(kind)
+        await self.finish()
+
     async def finish(self) -> None:
         """End the debate, as the Arbiter does."""
         await self.control.say(m.DebateEnded(outcome=m.DebateState.FINISHED, cap=None, turn_counter=1))

@@ -247,15 +247,7 @@ class End:
     reason: str
 
 
-Effect = (
-    SendControl
-    | SendData
-    | OpenControl
-    | OpenData
-    | TakeSeat
-    | RunTurn
-    | CancelTurn
-    | RestartChat
-    | Note
-    | End
+Action = (
+    SendControl | SendData | OpenControl | OpenData | TakeSeat | RunTurn | CancelTurn | RestartChat | Note
 )
+Effect = Action | End

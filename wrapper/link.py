@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from consilium.codec import Line
 
 In = TypeVar("In", bound=Message)
+
+log = logging.getLogger("consilium.seat")
 
 SEND_SECONDS = 5.0
 """How long the Arbiter may leave a message unread before the connection counts as lost."""
@@ -209,6 +212,8 @@ class Link:
                 wait = pause * secrets.SystemRandom().uniform(0.5, 1.5)
                 if not _may_come_up(error) or anyio.current_time() + wait > give_up_at:
                     raise
+                if pause == FIRST_PAUSE:
+                    log.info("%s; waiting for it for up to %g seconds", error, patience)
                 await anyio.sleep(wait)
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:

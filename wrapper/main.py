@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import orjson
@@ -18,21 +20,33 @@ import orjson
 from consilium.credentials import Credentials
 from consilium.errors import UserError
 from consilium.messages import Meta, Reg
-from consilium.settings import Ports, load_council
+from consilium.ports import Ports
+from consilium.settings import load_council
 from consilium.tls import client_context
+from wrapper.adapters.native import NativeAdapter
+from wrapper.adapters.presets import load_preset
+from wrapper.clean import clean_line
 from wrapper.events import Outcome
 from wrapper.link import Address
 from wrapper.prompts import role_prompt_hash, system_prompt
 from wrapper.roles import find_role
-from wrapper.seat import Plan, Seat
+from wrapper.sandbox import Bounds
+from wrapper.seat import Plan, Seat, log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from consilium.config import Council, Participant, RosterSeat
-    from wrapper.adapters.base import ParticipantAdapter
+    from consilium.config import Council, Limits, Participant
+    from wrapper.events import End
 
 CONNECT_TIMEOUT = 30.0
+
+MODEL_URL = "CONSILIUM_MODEL_URL"
+"""The variable by which presets know the model server that ``--model-url`` names."""
+
+MAX_CONNECT_TIMEOUT = 24 * 3600.0
+
+LABEL_CHARS, REASON_CHARS = 200, 1000
 
 EXIT_CODES: Mapping[Outcome, int] = {
     Outcome.FINISHED: 0,
@@ -68,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     own.add_argument("--model-url", metavar="URL", help="the model server, for a client that needs one")
     own.add_argument(
         "--connect-timeout",
-        type=float,
+        type=_seconds,
         default=CONNECT_TIMEOUT,
         metavar="SECONDS",
         help="how long to wait for an Arbiter that does not listen yet (default: %(default)g)",
@@ -81,16 +95,136 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     """Run the seat that ``argv`` describes. Raises `UserError` for what cannot be carried out."""
-    options = parser().parse_args(argv)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format=f"{options.name}: %(levelname)s: %(message)s"
-    )
-    end = anyio.run(_live, options)
-    return EXIT_CODES[end]
+    end = anyio.run(_live, parser().parse_args(argv))
+    code = EXIT_CODES[end.outcome]
+    log.log(logging.ERROR if code else logging.INFO, "%s", clean_line(end.reason, REASON_CHARS))
+    return code
 
 
-async def _live(options: argparse.Namespace) -> Outcome:
+async def _live(options: argparse.Namespace) -> End:
     council = load_council(options.council)
-    participant = find_participant(council, options.name)
-    seat = Seat(plan(options, council, participant), adapter(options, participant), say)
-    return (await seat.run()).outcome
+    participant = _participant(council, options.name)
+    _log_to_stderr(participant.name)
+    label, prompt = _role(participant, options.council)
+    context = client_context(Credentials.load(options.certs))
+    address = _address(options)
+    adapter, meta = await _client(options, participant, council.limits)
+    role = {"role_label": label, "role_prompt_hash": role_prompt_hash(prompt) if prompt else None}
+    meta = meta.model_copy(update=role)
+    plan = Plan(
+        reg=_registration(council, participant.name, meta),
+        system_prompt=system_prompt(prompt, end_token=False),
+        address=address,
+        context=context,
+        patience=options.connect_timeout,
+        speech_bytes=council.limits.speech_bytes,
+        contribution_chars=council.limits.contribution_chars,
+        lifeline=options.lifeline,
+    )
+    return await Seat(plan, adapter, _say).run()
+
+
+def _participant(council: Council, name: str) -> Participant:
+    for participant in council.participants:
+        if participant.name == name:
+            return participant
+    known = ", ".join(participant.name for participant in council.participants)
+    raise UserError(f"the council file has no participant named {name}", hint=f"it has: {known or 'none'}")
+
+
+def _role(participant: Participant, council_file: Path) -> tuple[str | None, str | None]:
+    """The label and the prompt of the seat's point of view (§5.3)."""
+    if participant.role is None:
+        return participant.role_label, participant.role_prompt
+    role = find_role(participant.role, council_file=council_file)
+    return participant.role_label or role.label, role.prompt
+
+
+async def _client(
+    options: argparse.Namespace, participant: Participant, limits: Limits
+) -> tuple[NativeAdapter, Meta]:
+    """The seat's client, found to be there, and what the seat says of it. Raises `UserError`."""
+    if participant.adapter != "native":
+        raise UserError(
+            f"{participant.name}: a seat with adapter: {participant.adapter} cannot be run by this command",
+            hint="adapter: native drives a client by its non-interactive mode",
+        )
+    preset = load_preset(participant.preset)
+    environment = {**os.environ, **({MODEL_URL: options.model_url} if options.model_url else {})}
+    settings = preset.settings_from(environment)
+    settings |= {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
+    adapter = NativeAdapter(
+        preset,
+        settings,
+        options.state.absolute(),  # the client has another working directory
+        environment=environment,
+        bounds=Bounds(
+            overall=limits.turn_seconds,
+            first_byte=limits.first_byte_seconds,
+            stall=limits.stall_seconds,
+        ),
+        cwd=_cwd(participant, options.council),
+        passed=participant.env,
+    )
+    values = preset.complete(settings)
+    meta = Meta(
+        brand=_label(preset.brand),
+        model=_label(values.get("model")),
+        effort=_label(values.get("effort")),
+        adapter=participant.adapter,
+        cli_version=_label(await adapter.version()),
+        harness_profile=participant.harness_profile,
+    )
+    return adapter, meta
+
+
+def _cwd(participant: Participant, council_file: Path) -> Path | None:
+    """The project in which a native harness works (§3.3.B); a restricted one has a folder of its own."""
+    if participant.harness_profile == "native":
+        return council_file.absolute().parent / (participant.cwd or "")
+    if participant.cwd is not None:
+        raise UserError(
+            f"{participant.name}: cwd is for harness_profile: native", hint="a restricted client has its own"
+        )
+    return None
+
+
+def _label(text: str | None) -> str | None:
+    return None if text is None else clean_line(text, LABEL_CHARS)
+
+
+def _registration(council: Council, name: str, meta: Meta) -> Reg:
+    """What the seat asks for: what the roster says of its name (§7.1, §7.2)."""
+    for planned in council.roster.participants:
+        if planned.name == name:
+            return Reg(
+                name=name,
+                required=planned.required,
+                disconnect_policy=planned.disconnect_policy,
+                meta=meta,
+            )
+    return Reg(name=name, required=name in council.roster.required_names, meta=meta)
+
+
+def _address(options: argparse.Namespace) -> Address:
+    given = {key: getattr(options, key) for key in ("host", "control_port", "data_port")}
+    ports = Ports(**{key: value for key, value in given.items() if value is not None})
+    return Address(ports.host, ports.control_port, ports.data_port)
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (seconds := float(text)) <= MAX_CONNECT_TIMEOUT:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to {MAX_CONNECT_TIMEOUT:g}")
+
+
+def _log_to_stderr(name: str) -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"{name}: %(levelname)s: %(message)s")
+
+
+def _say(line: Mapping[str, str]) -> None:
+    """One JSON line on standard output, for whoever started the seat and may be gone by now."""
+    with suppress(BrokenPipeError):
+        sys.stdout.write(orjson.dumps(line).decode() + "\n")
+        sys.stdout.flush()

@@ -105,6 +105,7 @@ class SeatMachine:
         self._chat_turn = -1
         self._restart_wanted = False
         self._broken = ""
+        self._complaint = ""
         self._now = 0.0
 
     def handle(self, event: SeatEvent, now: float) -> list[Effect]:
@@ -324,9 +325,12 @@ class SeatMachine:
     def _error(self, message: messages.Error) -> list[Effect]:
         if message.code in FATAL_CODES:
             return self._refused(message)
-        # A turn that the Arbiter has closed meanwhile is the ordinary race of §6.4.
-        weight = Weight.INFO if message.code == ErrorCode.TURN_MISMATCH else Weight.WARNING
-        return [Note(weight, f"the Arbiter refused a message: {message.code}: {message.message}")]
+        refusal = f"the Arbiter refused a message: {message.code}: {message.message}"
+        if message.code == ErrorCode.TURN_MISMATCH:
+            # A turn that the Arbiter has closed meanwhile: the ordinary race of §6.4.
+            return [Note(Weight.INFO, refusal)]
+        self._complaint = f" ({refusal})"
+        return [Note(Weight.WARNING, refusal)]
 
     # --- the end -------------------------------------------------------------------------------------
 
@@ -337,7 +341,7 @@ class SeatMachine:
         return self._end(Outcome.LEFT, f"left: {event.reason}", farewell)
 
     def _link_lost(self, event: events.LinkLost) -> list[Effect]:
-        return self._end(Outcome.LINK_LOST, event.reason)
+        return self._end(Outcome.LINK_LOST, event.reason + self._complaint)
 
     def _link_refused(self, event: events.LinkRefused) -> list[Effect]:
         return self._end(Outcome.REFUSED, event.reason)

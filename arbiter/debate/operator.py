@@ -88,6 +88,8 @@ def remove(debate: Flow, seat: Seat, now: float) -> None:
         debate.revoke(now, REMOVED)
     debate.record(EventName.PARTICIPANT_LEFT, seat, reason=REMOVED, by="operator")
     if seat.session is not None:
+        gone = messages.Error(code=ErrorCode.NOT_REGISTERED, message="the operator removed this seat")
+        debate.send(seat.session, gone)
         debate.end_session(seat.session, REMOVED)
     debate.reviving.discard(seat.participant_id)
     debate.roster.ban(seat.participant_id)

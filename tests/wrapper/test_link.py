@@ -161,7 +161,7 @@ async def test_the_seat_pings_at_every_interval(arbiter: ArbiterDouble, seat: Se
         assert line.message.ts > 1_700_000_000_000  # milliseconds since the epoch
         await control.say(m.Pong(ts=line.message.ts), in_reply_to=line.msg_id)
     assert anyio.current_time() - began >= 0.39
-    assert await seat.gets_nothing(0.25)
+    assert await seat.gets_nothing(0.15)
 
 
 async def test_any_line_of_the_arbiter_is_a_sign_of_life(arbiter: ArbiterDouble, seat: Seat) -> None:
@@ -310,9 +310,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def test_a_seat_waits_for_an_arbiter_that_comes_up_later(
-    council: Council,
+async def test_a_seat_waits_for_an_arbiter_that_comes_up_later_and_says_so_once(
+    council: Council, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "consilium.seat")
     address = Address(HOST, free_port(), free_port())
     async with linked(address, council.client) as seat:
         seat.tasks.start_soon(seat.link.control, 10.0)
@@ -321,6 +322,7 @@ async def test_a_seat_waits_for_an_arbiter_that_comes_up_later(
         async with arbiter_double(council.server, ports) as double:
             await double.control()
             await seat.gets(ev.ControlOpened)
+    assert caplog.text.count("waiting for it for up to 10 seconds") == 1
 
 
 async def test_a_seat_does_not_wait_for_ever(council: Council) -> None:

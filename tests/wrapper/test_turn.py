@@ -484,6 +484,15 @@ def test_a_refusal_that_is_not_about_a_turn_is_a_warning(seat: Seat) -> None:
     assert seat.machine.state is SeatState.SEATED
 
 
+def test_a_link_that_is_lost_after_a_refusal_names_the_refusal(seat: Seat) -> None:
+    seat.on(
+        ev.FromControl(error("TURN_MISMATCH", "turn 1 is over")), ev.FromData(error("RATE_LIMITED", "slower"))
+    )
+    assert end_of(seat.on(ev.LinkLost("gone"))).reason == (
+        "gone (the Arbiter refused a message: RATE_LIMITED: slower)"
+    )
+
+
 def test_a_session_that_the_arbiter_no_longer_knows_is_over(seat: Seat) -> None:
     seat.on(start(1), context(1))
     effects = seat.on(ev.FromControl(error(ErrorCode.NOT_REGISTERED)))

@@ -10,6 +10,7 @@ from consilium.messages import (
     AdminOk,
     DebateEnded,
     DebateState,
+    Error,
     ForceTurnEnd,
     Inject,
     Kick,
@@ -95,6 +96,7 @@ def test_a_kicked_seat_loses_its_turn_and_cannot_return() -> None:
     ada, bob, _ = play.everybody_joins()
     play.commands(Kick(seat=participant(ada)))
     assert play.closed == [ada]
+    assert [m.code for m in play.sent(Error, ada)] == [ErrorCode.NOT_REGISTERED]
     assert [m.turn_id for m in play.sent(TurnRevoked, ada)] == [1]
     assert play.turns()[0].outcome is TurnOutcome.FORCED
     assert play.was_given_the_floor(bob)
