@@ -8,19 +8,17 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PURE = ",".join(
-    (
-        "arbiter/debate/*,arbiter/admission.py,arbiter/permissions.py,arbiter/tokens.py,arbiter/translate.py",
-        "consilium/chain.py,consilium/codec.py,consilium/config.py,consilium/conversation.py",
-        "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/identity.py",
-        "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py",
-        "council/course.py,council/plan.py,council/summary.py,council/tally.py",
-        "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/prompts.py,wrapper/refusals.py",
-        "wrapper/turn.py",
-    )
+PURE = (
+    "arbiter/debate/*,arbiter/admission.py,arbiter/permissions.py,arbiter/tokens.py,arbiter/translate.py",
+    "consilium/chain.py,consilium/codec.py,consilium/config.py,consilium/conversation.py",
+    "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/identity.py",
+    "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py",
+    "council/course.py,council/plan.py,council/summary.py,council/tally.py",
+    "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/prompts.py,wrapper/refusals.py",
+    "wrapper/turn.py",
 )
 
-GATES = ((PURE, 100), ("consilium/*,arbiter/*,wrapper/*,pki/*,council/*", 90))
+GATES = ((",".join(PURE), 100), ("consilium/*,arbiter/*,wrapper/*,pki/*,council/*", 90))
 
 
 def coverage(*arguments: str) -> int:
