@@ -13,6 +13,7 @@ memory, for any number of seats, and with the whole context for every chat.
 from __future__ import annotations
 
 import argparse
+import http.client
 import importlib
 import importlib.util
 import ipaddress
@@ -21,11 +22,10 @@ import signal
 import socket
 import sys
 import time
-import urllib.error
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -239,20 +239,23 @@ def _against_repetition(sampling: Any) -> None:
 
 
 def _answers(url: str) -> None:
-    """Have the server complete one token, or say that it does not."""
+    """Have the server complete one token. Raises `UserError` if it does not."""
+    address = urlsplit(url)
+    assert address.hostname
     body = orjson.dumps({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1})
-    request = urllib.request.Request(  # noqa: S310 - the address is the one we have just been given
-        f"{url}/chat/completions", body, {"Content-Type": "application/json"}
-    )
-    # A proxy of the environment is for the outside world.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=ANSWER_SECONDS)
     try:
-        with opener.open(request, timeout=ANSWER_SECONDS) as reply:
-            answered = "choices" in orjson.loads(reply.read())
-    except (OSError, ValueError) as error:
+        connection.request(
+            "POST", f"{address.path}/chat/completions", body, {"Content-Type": "application/json"}
+        )
+        reply = connection.getresponse()
+        said = reply.read()
+    except (OSError, http.client.HTTPException) as error:
         raise UserError(f"the model server is there but does not answer: {error}") from None
-    if not answered:
-        raise UserError("the model server is there but its answer makes no sense")
+    finally:
+        connection.close()
+    if reply.status != http.client.OK or b'"choices"' not in said:
+        raise UserError(f"the model server is there but completes nothing (HTTP status {reply.status})")
 
 
 async def _until_stopped(*, lifeline: bool) -> None:

@@ -1,0 +1,65 @@
+"""A native seat whose client is the stand-in for `llm`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leftovers import VARIABLE, Leftovers
+
+from wrapper.adapters.keeping import CHAT_FILE
+from wrapper.adapters.native import NativeAdapter
+from wrapper.adapters.presets import load_preset
+from wrapper.sandbox import Bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Make = Callable[..., NativeAdapter]
+
+STANDIN = Path(__file__).parent / "standins" / "llm_standin.py"
+SYSTEM = "You are a sceptic named {model}. $HOME 'quoted' \"twice\"\nSecond line.\n"
+SETTINGS = {"api_base": 'http://127.0.0.1:1/v1"\\evil'}
+BOUNDS = Bounds(overall=20)
+
+
+def seat_maker(leftovers: Leftovers, folder: Path) -> Make:
+    """Make adapters under ``folder``; every call is another life of the wrapper."""
+    programs = folder / "bin"
+    programs.mkdir()
+    llm = programs / "llm"
+    llm.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(STANDIN))} "$@"\n')
+    llm.chmod(0o700)
+    environment = {
+        **leftovers.env,
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "CONSILIUM_KEY": "never",
+        "OPENAI_API_KEY": "real",
+        "SECRET": "never",
+    }
+
+    def made(name: str = "seat", *, passed: tuple[str, ...] = (), **choices: Any) -> NativeAdapter:
+        usual = {
+            "preset": load_preset("llm"),
+            "settings": SETTINGS,
+            "bounds": BOUNDS,
+            "environment": environment,
+        }
+        return NativeAdapter(folder=folder / name, passed=(VARIABLE, *passed), **{**usual, **choices})
+
+    return made
+
+
+def chat_of(folder: Path) -> dict[str, Any]:
+    """What the seat in ``folder`` keeps of its chat."""
+    kept: dict[str, Any] = json.loads((folder / CHAT_FILE).read_bytes())
+    return kept
+
+
+def history(folder: Path) -> dict[str, list[dict[str, str]]]:
+    """What the stand-in remembers: its chats, each a list of turns."""
+    chats: dict[str, list[dict[str, str]]] = json.loads((folder / "home" / "logs.db").read_text())
+    return chats

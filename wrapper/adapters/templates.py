@@ -1,0 +1,45 @@
+"""Words with gaps: ``{name}`` is replaced, ``{{`` and ``}}`` stand for braces, other braces are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+_PIECE = re.compile(
+    r"(?P<text>[^{}]+)|(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>[a-z][a-z0-9_]*)\}|(?P<bad>[{}])"
+)
+
+
+def names(template: str) -> frozenset[str]:
+    """The names of the gaps. Raises `ValueError` for a brace that belongs to none."""
+    return frozenset(name for name, _ in _pieces(template) if name)
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """``template`` with every gap filled. Raises `KeyError` for a gap without a value."""
+    return _filled(template, values, str)
+
+
+def fill_quoted(template: str, values: Mapping[str, str]) -> str:
+    """As `fill`, with each value as a JSON string, which is one in YAML and TOML too.
+
+    A value can then never become more of a file than the value that it is.
+    """
+    return _filled(template, values, json.dumps)
+
+
+def _filled(template: str, values: Mapping[str, str], form: Callable[[str], str]) -> str:
+    return "".join(form(values[name]) if name else text for name, text in _pieces(template))
+
+
+def _pieces(template: str) -> Iterator[tuple[str, str]]:
+    """Pairs of which one is empty: the name of a gap, or literal text."""
+    for piece in _PIECE.finditer(template):
+        if piece["bad"]:
+            raise ValueError(f"a single {piece['bad']} at character {piece.start() + 1}; write it twice")
+        literal = "{" if piece["open"] else "}" if piece["close"] else piece["text"] or ""
+        yield piece["name"] or "", literal
