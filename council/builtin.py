@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 NAME = "built-in council"
 """What a refusal calls it, where it would name a file."""
 
-TOPIC = (
-    "A team of five runs a twelve-year-old billing service that nobody fully understands. "
-    "Should they rewrite it, or wrap it and replace it piece by piece?"
-)
+TOPIC = "Should children learn to write by hand before they learn to type?"
 
 CAPS = {"max_rounds": 12, "max_tokens": 60_000, "max_seconds": 1800}
 

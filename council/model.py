@@ -233,7 +233,7 @@ def _against_repetition(sampling: Any) -> None:
     A model this small copies its own earlier turns and the contributions it is shown: more than a quarter of
     a debate of nine turns, counted in sequences of four words. With these values it copied next to nothing.
     """
-    sampling.temp = 0.7
+    sampling.temp, sampling.min_p = 0.5, 0.1
     sampling.dry_multiplier, sampling.dry_allowed_length, sampling.dry_penalty_last_n = 0.8, 3, 4096
     sampling.penalty_repeat, sampling.penalty_last_n = 1.1, 256
 

@@ -1,0 +1,108 @@
+"""Standard output of a command that shows a debate as it happens: who writes to it, how, until when."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import anyio
+
+from consilium.cli import READER_LEFT
+from consilium.console import wants_colour
+from council.closing import Closing
+from council.live import JsonView, TextView
+from council.printer import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from anyio.abc import TaskStatus
+
+    from council.course import Verdict
+    from council.live import View
+
+TICK_SECONDS = 0.2
+
+FAREWELL_SECONDS = 2.0
+"""After an interruption, how long the last lines may take to be shown."""
+
+SIGNALLED = 128
+"""What a signal's number is added to in an exit code."""
+
+
+def open_printer() -> Printer:
+    """Whoever writes to standard output; to nowhere, if there is none."""
+    if sys.stdout is None:
+        return Printer(os.open(os.devnull, os.O_WRONLY), "utf-8")
+    sys.stdout.flush()
+    return Printer(sys.stdout.fileno(), sys.stdout.encoding)
+
+
+def open_view(printer: Printer, *, as_json: bool, no_color: bool) -> View:
+    """What is written: JSON lines, or lines for a person that go with the terminal."""
+    now = time.monotonic()
+    if as_json:
+        return JsonView(printer.write, now=now)
+    return TextView(
+        printer.write,
+        width=shutil.get_terminal_size().columns,
+        terminal=os.isatty(printer.fd) and os.environ.get("TERM") != "dumb",
+        colour=sys.stdout is not None and wants_colour(sys.stdout, os.environ, no_color=no_color),
+        now=now,
+    )
+
+
+class Showing:
+    """Runs what is shown, with signs of life, until its verdict, a signal, or the reader's end."""
+
+    def __init__(self, view: View, printer: Printer, *, farewell: str) -> None:
+        """``farewell`` is said after a signal."""
+        self._view = view
+        self._printer = printer
+        self._farewell = farewell
+        self._work = anyio.CancelScope()
+        self._stopped: int | None = None
+
+    async def run(self, work: Callable[[], Awaitable[Verdict]]) -> int:
+        """Return the verdict's exit code, 128 + n after signal n, or `READER_LEFT`."""
+        code = 0
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._hear_signals)
+            tasks.start_soon(self._print)
+            tasks.start_soon(self._tick)
+            with self._work:
+                verdict = await work()
+                self._view.end(Closing(verdict, (), ()), time.monotonic())
+                code = verdict.code
+            if self._stopped is not None:
+                code = self._stopped
+                self._view.say(self._farewell, time.monotonic())
+            with anyio.move_on_after(math.inf if self._stopped is None else FAREWELL_SECONDS):
+                await self._printer.drain()
+            tasks.cancel_scope.cancel()
+        return code
+
+    def _stop(self, code: int) -> None:
+        self._stopped = code
+        self._work.cancel()
+
+    async def _hear_signals(self, *, task_status: TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+            task_status.started()
+            async for number in signals:
+                self._stop(SIGNALLED + number)
+
+    async def _print(self) -> None:
+        error = await self._printer.run()
+        self._stop(READER_LEFT if isinstance(error, BrokenPipeError) else 1)
+
+    async def _tick(self) -> None:
+        while True:
+            await anyio.sleep(TICK_SECONDS)
+            if not self._printer.behind:
+                self._view.tick(time.monotonic())
