@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import time
 from pathlib import Path
@@ -12,8 +13,9 @@ from consilium.errors import UserError
 from consilium.settings import Ports, check_council, load_council
 from council import builtin
 from council.model import model_file
-from council.startup import HOST, Job, needs_model
+from council.startup import HOST, MODEL_URL, Job, speaks_openai
 from council.workspace import Workspace, default_folder
+from wrapper.adapters.presets import load_preset
 from wrapper.roles import find_role
 
 if TYPE_CHECKING:
@@ -34,14 +36,15 @@ def prepare(options: argparse.Namespace) -> Job:
     given = {f"{name}_port": getattr(options, f"{name}_port") for name in PORTS}
     ports = Ports(**{key: port for key, port in given.items() if port is not None})
     _check_ports(ports)
-    if needs_model(council):
+    endpoint = os.environ.get(MODEL_URL) or None
+    if endpoint is None and speaks_openai(council):
         model_file()
     roles = [
         find_role(seat.role, council_file=options.file).path for seat in council.participants if seat.role
     ]
     moment = time.strftime("%Y-%m-%d-%H%M%S")
     folder = options.dir or default_folder(DEBATES, time=moment, topic=council.topic)
-    return Job(council, ports, Workspace.create(folder, council, roles))
+    return Job(council, ports, Workspace.create(folder, council, roles), endpoint)
 
 
 def _council(options: argparse.Namespace) -> Council:
@@ -78,11 +81,15 @@ def _check_seats(council: Council) -> None:
     seated = {seat.name for seat in council.participants}
     if not seated:
         raise UserError("nobody is to be seated", hint="name participants in the file, or give --seats N")
-    if people := [seat.name for seat in council.participants if seat.adapter == "human"]:
+    if others := [
+        f"{seat.name} ({seat.adapter})" for seat in council.participants if seat.adapter != "native"
+    ]:
         raise UserError(
-            f"`consilium up` seats clients, and {', '.join(people)} is a person",
-            hint="take the participant out of the file",
+            f"`consilium up` seats clients with adapter: native, which {', '.join(others)} is not",
+            hint="change the participant's adapter, or take it out of the file",
         )
+    for seat in council.participants:
+        load_preset(seat.preset)
     if strangers := sorted(council.roster.awaited - seated):
         raise UserError(
             f"the roster waits for {', '.join(strangers)}, which participants does not name",

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from council.workspace import Workspace
 
 HOST = "127.0.0.1"
+
+MODEL_URL = "CONSILIUM_MODEL_URL"
+"""The variable that names an OpenAI-compatible endpoint to use instead of the embedded model."""
 """Everything that `up` starts listens on loopback."""
 
 MODEL_STAGE, ARBITER_STAGE, SEAT_STAGE = 0, 1, 2
@@ -37,11 +40,12 @@ DAY_SECONDS = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be held, and where."""
+    """What is to be held, and where. ``endpoint`` is a model server of the person's own, from `MODEL_URL`."""
 
     council: Council
     ports: Ports
     space: Workspace
+    endpoint: str | None = None
 
 
 class Endpoint(NamedTuple):
@@ -65,7 +69,7 @@ class Startup:
         """Start everything. Raises `UserError` when a process ends, or is not ready in time."""
         self._doing("making certificates for this debate")
         issued = await anyio.to_thread.run_sync(self._issue)
-        url = await self._start_model() if needs_model(self._job.council) else None
+        url = self._job.endpoint or (await self._start_model() if needs_model(self._job) else None)
         ports = await self._start_arbiter(issued.arbiter)
         await self._start_seats(issued.seats, ports, url)
         return Endpoint(HOST, ports["admin"], issued.operator)
@@ -131,9 +135,14 @@ class Issued:
     seats: dict[str, Credentials]
 
 
-def needs_model(council: Council) -> bool:
+def speaks_openai(council: Council) -> bool:
+    """Whether a seat's client asks a model server: the embedded one, or that of `MODEL_URL`."""
+    return any(seat.preset == EMBEDDED_PRESET for seat in council.participants)
+
+
+def needs_model(job: Job) -> bool:
     """Whether a seat speaks through the embedded model."""
-    return any(seat.preset == EMBEDDED_PRESET and seat.adapter != "human" for seat in council.participants)
+    return job.endpoint is None and speaks_openai(job.council)
 
 
 async def _says(child: Child, event: str, seconds: float) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from council.driver import INTERRUPTED, Driver
 from council.live import JsonView, TextView
 from council.prepare import prepare
 from council.printer import Printer
-from council.startup import needs_model
+from council.startup import MODEL_URL, needs_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,13 +147,15 @@ def _notices(
     """What is worth saying once, before anything starts."""
     if options.file is None and COUNCIL_FILE.exists():
         yield f"Note: {COUNCIL_FILE} in this folder is not used. To hold it: consilium up -f {COUNCIL_FILE}"
-    if not needs_model(job.council):
+    if not needs_model(job):
+        if job.endpoint is not None:
+            yield f"Seats with the client llm speak through {job.endpoint} ({MODEL_URL})."
         return
     yield (
         "The seats speak through the embedded model of 135 million parameters: the debate is real, "
         "its arguments are weak."
     )
     found = [client for client in REAL_CLIENTS if which(client)]
-    here = f"Found here, and not used unasked: {', '.join(found)}. " if found else ""
-    example = found[0] if found else "claude"
-    yield f"{here}To seat a real client, name it in a council file (preset: {example}) and give that with -f."
+    if found:
+        yield f"Found here, and not used, since they cost money: {', '.join(found)}. No seat can have them yet."
+    yield f"For a better one, name a model server of your own: {MODEL_URL}=http://... (and `model` for a seat)."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from council.startup import Job
 
 ANY_PORTS = ("--control-port", "0", "--data-port", "0", "--admin-port", "0")
-SEATS = "participants: [{name: a, preset: none}, {name: b, preset: none}]\n"
+SEATS = "participants: [{name: a, preset: llm}, {name: b, preset: llm}]\n"
 LEAST = "topic: Shall we?\ncaps: {max_rounds: 3}\n"
 
 
@@ -27,7 +27,7 @@ LEAST = "topic: Shall we?\ncaps: {max_rounds: 3}\n"
 def _somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prepare_module, "model_file", lambda: Path("model.gguf"))
-    for name in ("HOST", "CONTROL_PORT", "DATA_PORT", "ADMIN_PORT"):
+    for name in ("HOST", "CONTROL_PORT", "DATA_PORT", "ADMIN_PORT", "MODEL_URL"):
         monkeypatch.delenv(f"CONSILIUM_{name}", raising=False)
 
 
@@ -144,7 +144,8 @@ def test_a_wrong_knob_is_refused(arguments: list[str], told: str) -> None:
         ),
         (
             LEAST + "participants: [{name: ana, adapter: human}]",
-            "`consilium up` seats clients, and ana is a person\n  take the participant out of the file",
+            "`consilium up` seats clients with adapter: native, which ana (human) is not\n"
+            "  change the participant's adapter, or take it out of the file",
         ),
         (
             LEAST + SEATS + "roster: {participants: [{name: a}, {name: b}, {name: zoe}]}",
@@ -180,6 +181,7 @@ def test_an_embedded_model_that_is_not_installed_is_missed_at_once(monkeypatch: 
 
     monkeypatch.setattr(prepare_module, "model_file", missing)
     assert refusal() == "the embedded model is not installed"
+    monkeypatch.setenv("CONSILIUM_MODEL_URL", "http://127.0.0.1:9/v1")
     assert council("-f", write(LEAST + SEATS)).topic == "Shall we?"
 
 
@@ -239,3 +241,15 @@ def test_a_folder_can_be_given() -> None:
 def test_a_folder_that_is_not_empty_is_refused() -> None:
     Path("c.yaml").touch()
     assert refusal("--dir", ".") == ". is not empty\n  give --dir a folder that is new or empty"
+
+
+def test_a_client_that_nobody_knows_is_refused_before_anything_starts() -> None:
+    Path("c.yaml").write_text(LEAST + "participants: [{name: a, preset: clod}]\n")
+    with pytest.raises(UserError, match="there is no preset called 'clod'"):
+        prepared("-f", "c.yaml")
+
+
+def test_a_seat_that_is_not_run_natively_is_refused_before_anything_starts() -> None:
+    Path("c.yaml").write_text(LEAST + "participants: [{name: a, adapter: pexpect}]\n")
+    with pytest.raises(UserError, match=r"a \(pexpect\)"):
+        prepared("-f", "c.yaml")

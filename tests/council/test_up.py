@@ -57,6 +57,12 @@ def doubles(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _a_server_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of these councils need no model: their seats are doubles."""
+    monkeypatch.setenv(startup.MODEL_URL, "http://127.0.0.1:9/v1")
+
+
 @pytest.fixture
 def _doubled(doubles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the processes that `up` starts find them; this process has the real ones already."""
@@ -64,7 +70,7 @@ def _doubled(doubles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def council(*names: str, **changes: Any) -> Council:
-    seats = [{"name": name, "preset": "none"} for name in names]
+    seats = [{"name": name, "preset": "llm"} for name in names]
     tree = {"topic": "Shall we?", "caps": {"max_rounds": 9}, "participants": seats}
     return check_council(tree | changes, {}, name="test")
 
@@ -136,7 +142,7 @@ class Held:
         self.space = Workspace.create(folder / "debate", held, [])
         numbers = {"control_port": 0, "data_port": 0, "admin_port": 0} | dict(ports or {})
         self.seen = Seen()
-        self.driver = Driver(Job(held, Ports(**numbers), self.space), self.seen)
+        self.driver = Driver(Job(held, Ports(**numbers), self.space, "http://127.0.0.1:9/v1"), self.seen)
 
     async def run(self) -> Verdict:
         with anyio.fail_after(50):
@@ -374,7 +380,7 @@ def command(tmp_path: Path, doubles: Path) -> Callable[..., list[str]]:
     """The command line of an `up` whose seats are doubles."""
 
     def build(*names: str, options: tuple[str, ...] = ()) -> list[str]:
-        seats = ", ".join(f"{{name: {name}, preset: none}}" for name in names)
+        seats = ", ".join(f"{{name: {name}, preset: llm}}" for name in names)
         file = tmp_path / "c.yaml"
         file.write_text(f"topic: Shall we?\ncaps: {{max_rounds: 9}}\nparticipants: [{seats}]\n")
         place = ("-f", str(file), "--dir", str(tmp_path / "debate"))
@@ -500,7 +506,7 @@ def test_the_command_returns_what_the_debate_came_to(
     monkeypatch.setattr(orphans, "adopt", lambda: None)
     monkeypatch.setattr(orphans, "end_all", lambda: None)
     file = tmp_path / "c.yaml"
-    file.write_text("topic: Shall we?\ncaps: {max_rounds: 1}\nparticipants: [{name: one, preset: none}]\n")
+    file.write_text("topic: Shall we?\ncaps: {max_rounds: 1}\nparticipants: [{name: one, preset: llm}]\n")
     assert up.main(["-f", str(file), "--dir", str(tmp_path / "debate"), *ANY_PORTS, *options]) == 0
     assert "the debate was stopped by a cap after 1 turn: max_rounds" in capfd.readouterr().out.lower()
 
@@ -592,24 +598,28 @@ def notices(tmp_path: Path, *arguments: str, found: tuple[str, ...] = ()) -> str
     return "\n".join(up._notices(prepare(options), options, lambda name: name if name in found else None))
 
 
-def test_the_embedded_model_is_told_for_what_it_is(tmp_path: Path) -> None:
+def test_the_embedded_model_is_told_for_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(startup.MODEL_URL)
     told = notices(tmp_path)
     assert "embedded model of 135 million parameters" in told
     assert "its arguments are weak" in told
-    assert "To seat a real client, name it in a council file (preset: claude)" in told
+    assert "CONSILIUM_MODEL_URL=http://..." in told
 
 
-def test_real_clients_are_named_and_not_used(tmp_path: Path) -> None:
+def test_real_clients_are_named_and_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(startup.MODEL_URL)
     told = notices(tmp_path, found=("codex", "agy"))
-    assert "Found here, and not used unasked: codex, agy." in told
-    assert "(preset: codex)" in told
+    assert "Found here, and not used, since they cost money: codex, agy." in told
 
 
-def test_where_no_seat_uses_it_the_embedded_model_is_not_mentioned(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(
-        "topic: x\ncaps: {max_rounds: 1}\nparticipants: [{name: a, preset: none}]\n"
+def test_a_model_server_of_ones_own_takes_the_place_of_the_embedded_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert (
+        notices(tmp_path)
+        == "Seats with the client llm speak through http://127.0.0.1:9/v1 (CONSILIUM_MODEL_URL)."
     )
-    assert notices(tmp_path, "-f", str(tmp_path / "c.yaml")) == ""
 
 
 def test_a_council_file_that_is_not_used_is_mentioned(
