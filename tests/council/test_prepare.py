@@ -144,8 +144,8 @@ def test_a_wrong_knob_is_refused(arguments: list[str], told: str) -> None:
         ),
         (
             LEAST + "participants: [{name: ana, adapter: human}]",
-            "`consilium up` seats clients with adapter: native, which ana (human) is not\n"
-            "  change the participant's adapter, or take it out of the file",
+            """`consilium up` seats clients with adapter: native, which ana (human) is not
+  change the participant's adapter, or take it out of the file""",
         ),
         (
             LEAST + SEATS + "roster: {participants: [{name: a}, {name: b}, {name: zoe}]}",

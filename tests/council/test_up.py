@@ -572,7 +572,8 @@ def test_on_a_terminal_no_color_is_respected(command: Callable[..., list[str]]) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_real_seats_debate_on_the_embedded_model(tmp_path: Path) -> None:
+def test_real_seats_debate_on_the_embedded_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(startup.MODEL_URL)
     options = ("--seats", "2", "--rebuttals", "0", "--dir", str(tmp_path / "debate"))
     told = subprocess.run(
         [sys.executable, "-m", "consilium", "up", *ANY_PORTS, *options],
