@@ -19,7 +19,7 @@ import anyio
 from consilium import passphrase
 from consilium.bundle import open_bundle
 from consilium.console import Console, json_text, printable
-from consilium.errors import ChannelBroken, ChannelError, ConsiliumError, PeerError, UserError
+from consilium.errors import ChannelBroken, ChannelError, ConsiliumError, ErrorCode, PeerError, UserError
 from consilium.messages import MAX_SPEECH_BYTES, Status, StatusRequest
 from consilium.ports import Ports
 from consilium.tls import client_context
@@ -81,7 +81,8 @@ class Admin:
             with first_cause():
                 return anyio.run(self._carry_out, order)
         except PeerError as refusal:
-            return self._refused(refusal, OPERATORS_ONLY)
+            denied = refusal.code is ErrorCode.POLICY_DENIED
+            return self._refused(refusal, OPERATORS_ONLY if denied else "")
         except ChannelError as error:
             return self._failed("link_lost", str(error), LINK_LOST)
 

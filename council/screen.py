@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import signal
@@ -66,6 +65,7 @@ class Showing:
         self._printer = printer
         self._farewell = farewell
         self._work = anyio.CancelScope()
+        self._parting = anyio.CancelScope()
         self._stopped: int | None = None
 
     async def run(self, work: Callable[[], Awaitable[Verdict]]) -> int:
@@ -79,17 +79,17 @@ class Showing:
                 verdict = await work()
                 self._view.end(Closing(verdict, (), ()), time.monotonic())
                 code = verdict.code
-            if self._stopped is not None:
-                code = self._stopped
+            if self._work.cancelled_caught:
                 self._view.say(self._farewell, time.monotonic())
-            with anyio.move_on_after(math.inf if self._stopped is None else FAREWELL_SECONDS):
+            with self._parting:  # a pager that is not scrolled may hold this up, until a signal
                 await self._printer.drain()
             tasks.cancel_scope.cancel()
-        return code
+        return code if self._stopped is None else self._stopped
 
     def _stop(self, code: int) -> None:
         self._stopped = code
         self._work.cancel()
+        self._parting.deadline = anyio.current_time() + FAREWELL_SECONDS
 
     async def _hear_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:

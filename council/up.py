@@ -157,5 +157,6 @@ def _notices(
     )
     found = [client for client in REAL_CLIENTS if which(client)]
     if found:
-        yield f"Found here, and not used, since they cost money: {', '.join(found)}. Seats for them come later."
-    yield f"For a better one, name a model server of your own ({MODEL_URL}=http://...) and each seat's `model`."
+        names = ", ".join(found)
+        yield f"Found here, and not used, since they cost money: {names}. Seats for them come later."
+    yield f"For a better one, name a model server of your own ({MODEL_URL}=http://...) and each seat's model."
