@@ -29,7 +29,10 @@ class Rights:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a seat asked for, cut down to what its profile allows. None: it asked for no change."""
+    """What a seat asked for, as far as its profile allows it. None: no change is asked for, or granted.
+
+    A wish above the ceiling is not granted, and takes nothing away either: what the roster planned stands.
+    """
 
     required: bool | None
     disconnect_policy: DisconnectPolicy | None
@@ -74,7 +77,7 @@ def _grant(
         and profile.disconnect_ceiling is DisconnectPolicy.DROP
     )
     return Granted(
-        required=False if over_required else required,
-        disconnect_policy=DisconnectPolicy.DROP if over_policy else disconnect_policy,
+        required=None if over_required else required,
+        disconnect_policy=None if over_policy else disconnect_policy,
         capped=over_required or over_policy,
     )

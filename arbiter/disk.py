@@ -1,14 +1,18 @@
-"""What the journal asks of the file system, and how its file comes into being (§5.6).
+"""What the journal asks of the file system, and how its file is created or found again (§5.6).
 
-1. The file is created, never opened: a record is not overwritten, a link not followed, and the file is
-   nobody's but ours (0600).
-2. Everything that can fail in the middle of a debate goes through `Disk`, so that a test can make it fail.
+1. A new transcript is a new file; an old one is opened only if it is as `create` leaves it: a record is not
+   overwritten, a link not followed, and the file is nobody's but ours (0600).
+2. Whoever holds the descriptor holds the file's lock: no two Arbiters write one transcript. The kernel takes
+   the lock back from whoever is killed.
+3. Everything that can fail in the middle of a debate goes through `Disk`, so that a test can make it fail.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import shlex
 import stat
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +20,9 @@ from consilium.errors import UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+MODE = 0o600
 
 
 class Disk(Protocol):
@@ -51,24 +58,77 @@ class RealDisk:
 
 
 def create(path: Path, *, sync: bool) -> int:
-    """Create the file at ``path`` to be appended to and read back; return its descriptor.
+    """Create the file at ``path`` to be appended to and read back; return its descriptor, locked.
 
     With ``sync``, its name is on disk too when this returns. Raises `UserError`, with the way out, when
     something stands there already or the folder does not take it.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, flags, MODE)
     except OSError as error:
         raise _refusal(path, error) from error
     try:
+        _lock(path, descriptor)
         if sync:
             sync_folder(path)
-    except OSError as error:
+    except UserError:  # It is somebody else's by now.
         os.close(descriptor)
+        raise
+    except OSError as error:
         path.unlink()
+        os.close(descriptor)
         raise _refusal(path, error) from error
     return descriptor
+
+
+def reopen(path: Path) -> int:
+    """Open the file at ``path``, which `create` made, as that did; return its descriptor, locked.
+
+    Raises `UserError`, with the way out, when it is not such a file, or another Arbiter writes it.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        _check(path, path.lstat())  # First: to open a device may be to do something.
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        hint = "give the path of a transcript that an Arbiter wrote"
+        raise UserError(f"{path} cannot be opened: {error.strerror}", hint=hint) from error
+    try:
+        _check(path, os.fstat(descriptor))  # Again: by now it may be another.
+        _lock(path, descriptor)
+    except OSError as error:
+        os.close(descriptor)
+        hint = "keep transcripts on a file system that has locks"
+        raise UserError(f"{path} cannot be locked: {error.strerror}", hint=hint) from error
+    except UserError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def unlock(descriptor: int) -> None:
+    """Let another Arbiter have the file, although readers may still hold duplicates of ``descriptor``."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _lock(path: Path, descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        hint = "let that one end, or give another path"
+        raise UserError(f"another Arbiter is writing {path}", hint=hint) from None
+
+
+def _check(path: Path, status: os.stat_result) -> None:
+    """Refuse what `create` did not leave: anything but a regular file of ours that is ours alone."""
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        hint = "give the path of a transcript that an Arbiter of this user wrote"
+        raise UserError(f"no debate can go on in {path}: it is {_what(status)}", hint=hint)
+    mode = stat.S_IMODE(status.st_mode)
+    if mode != MODE:
+        hint = f"if nobody else has written into it: chmod 600 {shlex.quote(str(path))}"
+        raise UserError(f"no debate can go on in {path}: its mode is {mode:04o}, not {MODE:04o}", hint=hint)
 
 
 def sync_folder(path: Path) -> None:
@@ -96,8 +156,12 @@ def _refusal(path: Path, error: OSError) -> UserError:
 
 def _occupied(path: Path) -> UserError:
     """Say what stands where the transcript should be."""
-    status = path.lstat()
     hint = "give another path: a transcript is never overwritten, and never written through something else"
+    message = f"the transcript cannot be created: {path} is already {_what(path.lstat())}"
+    return UserError(message, hint=hint)
+
+
+def _what(status: os.stat_result) -> str:
     kinds = (
         (stat.S_ISLNK, "a symbolic link"),
         (stat.S_ISFIFO, "a FIFO"),
@@ -105,5 +169,4 @@ def _occupied(path: Path) -> UserError:
         (stat.S_ISREG, "a file"),
     )
     what = next((name for test, name in kinds if test(status.st_mode)), "a special file")
-    owner = f" of another owner (user {status.st_uid})" if status.st_uid != os.geteuid() else ""
-    return UserError(f"the transcript cannot be created: {path} is already {what}{owner}", hint=hint)
+    return f"{what} of another owner (user {status.st_uid})" if status.st_uid != os.geteuid() else what

@@ -7,14 +7,20 @@ records that it vouches for are on disk.
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING, Protocol
 
+from cryptography import x509
+
 from arbiter.disk import sync_folder
-from consilium.errors import UserError
-from consilium.transcript import head_path
+from consilium.errors import TranscriptError, UserError
+from consilium.headseal import Verdict, check
+from consilium.transcript import head_path, read_head
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
     from arbiter.disk import Disk
     from consilium.records import Head
@@ -61,3 +67,31 @@ class HeadFile:
         self._draft.replace(self._path)
         if self._sync and lasting:
             sync_folder(self._path)
+
+
+def read_own_head(transcript: Path, signer: Signer) -> Head | None:
+    """The head of ``transcript``, made with the key of ``signer``; None when there is none.
+
+    The certificate may be another one of the same key. Raises `UserError` when there is a head of anybody
+    else, or one that was edited: then nothing says how long the transcript was.
+    """
+    hint = f"consilium transcript verify {shlex.quote(str(transcript))}"
+    try:
+        head = read_head(transcript)
+    except TranscriptError as error:
+        raise UserError(str(error), hint=hint) from None
+    if head is None:
+        return None
+    seal = check(head)
+    if seal.signature is not Verdict.GOOD:
+        raise UserError(f"the head {head_path(transcript)} proves nothing: {seal.sentence}", hint=hint)
+    if _key(head) != _key(signer.sign(head)):
+        raise UserError(
+            f"the head {head_path(transcript)} was made with another key: {seal.sentence}",
+            hint="give the credentials (--certs) of the Arbiter that began the debate",
+        )
+    return head
+
+
+def _key(head: Head) -> CertificatePublicKeyTypes:
+    return x509.load_pem_x509_certificates(head.certificate.encode())[0].public_key()

@@ -3,13 +3,14 @@
 1. The order of the records is the order of the calls to `Journal.append`, whoever makes them.
 2. A message that follows from a record is sent after `Journal.commit`, so that nothing a participant was told
    is missing after a crash.
-3. No record is kept in memory: a watcher reads the file, at its own pace, and cannot hold anybody up.
+3. A disk that takes nothing ends nothing: what was appended is kept until `Journal.retry` has written it, in
+   its order and once, and nothing is taken on top of it meanwhile.
+4. Nothing else is kept in memory: a watcher reads the file, at its own pace, and cannot hold anybody up.
 """
 
 from __future__ import annotations
 
 import os
-from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Self
 
@@ -17,11 +18,12 @@ import anyio
 from anyio import to_thread
 
 from arbiter.bell import Bell
-from arbiter.disk import Disk, RealDisk, create
+from arbiter.disk import Disk, RealDisk, create, reopen, unlock
 from arbiter.head import HeadFile, Signer
+from arbiter.recovery import Recovered, Tail, recover
 from arbiter.writer import Stats, Writer
 from consilium.errors import TranscriptError
-from consilium.records import GENESIS, AnyEntry, HeaderRecord, digest, seal, timestamp
+from consilium.records import AnyEntry, HeaderRecord, digest, seal, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -35,20 +37,27 @@ class Journal:
     """One transcript being written. For any number of tasks, all of one event loop."""
 
     def __init__(
-        self, descriptor: int, head: HeadFile, clock: Callable[[], float], disk: Disk, *, sync: bool
+        self,
+        descriptor: int,
+        head: HeadFile,
+        clock: Callable[[], float],
+        disk: Disk,
+        tail: Tail,
+        *,
+        sync: bool,
     ) -> None:
-        self.count = 0
+        self.count = tail.count
         """How many records were appended, on disk or on the way."""
-        self.last = GENESIS
+        self.last = tail.last
         """The hash of the last of them."""
         self._descriptor = descriptor
         self._clock = clock
-        self._debate_id = ""
-        self._ends = array("Q", [0])  # where the record before each seq ends in the file
+        self._debate_id = tail.debate_id
+        self._ends = tail.ends
         self._closed = False  # to new records
         self._ended = False  # and the last of them is written
         self._bell = Bell()
-        self._writer = Writer(descriptor, disk, head, self._bell, sync=sync)
+        self._writer = Writer(descriptor, disk, head, self._bell, tail, sync=sync)
 
     @classmethod
     def create(
@@ -67,7 +76,32 @@ class Journal:
         """
         disk = disk or RealDisk()
         head = HeadFile(path, signer, disk, sync=sync)
-        return cls(create(path, sync=sync), head, clock, disk, sync=sync)
+        return cls(create(path, sync=sync), head, clock, disk, Tail(), sync=sync)
+
+    @classmethod
+    def reopen(
+        cls,
+        path: Path,
+        *,
+        signer: Signer,
+        clock: Callable[[], float],
+        sync: bool = True,
+        disk: Disk | None = None,
+    ) -> tuple[Self, Recovered]:
+        """Go on in the transcript at ``path``, which a journal wrote; also return what it tells. Blocks.
+
+        ``signer`` has the key of its head. Raises `UserError` when the file is not as `create` and perhaps a
+        kill leave it, and while another journal writes it.
+        """
+        disk = disk or RealDisk()
+        descriptor = reopen(path)
+        try:
+            tail, recovered = recover(path, descriptor, signer, disk, sync=sync)
+            head = HeadFile(path, signer, disk, sync=sync)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(descriptor, head, clock, disk, tail, sync=sync), recovered
 
     @property
     def stats(self) -> Stats:
@@ -79,11 +113,17 @@ class Journal:
         """How many records are on disk."""
         return self._writer.durable
 
+    @property
+    def failure(self) -> str | None:
+        """Why what was appended is not on disk, while the disk refuses it: then `retry` tries again."""
+        return self._writer.failure
+
     def append(self, entries: Sequence[AnyEntry]) -> list[bytes]:
         """Give ``entries`` their places, and have them written: all of them, or on an error none.
 
         Returns their lines, without newlines; they are not on disk yet. The first record of all must be a
-        header. Raises `TranscriptError` when the transcript failed, is closed, or an entry cannot be written.
+        header. Raises `TranscriptError` while the disk refuses what was appended before (`failure`), when the
+        transcript is closed, and when an entry cannot be written.
         """
         if self._writer.failure or self._closed:
             raise TranscriptError(self._writer.failure or "the transcript is closed")
@@ -106,9 +146,10 @@ class Journal:
         return lines
 
     async def commit(self) -> None:
-        """Return when everything appended so far is on disk. Raises `TranscriptError` when it will not be.
+        """Return when everything appended so far is on disk. Raises `TranscriptError` when the disk failed.
 
-        Cancelling this takes nothing back: what was appended is written.
+        Neither that nor cancelling this takes anything back: what was appended is written sooner or later, or
+        `close` says that it is lost.
         """
         wanted = self.count
         while True:
@@ -118,6 +159,15 @@ class Journal:
             if failure:
                 raise TranscriptError(failure)
             await self._bell.wait()
+
+    async def retry(self) -> None:
+        """Have what the disk refused written now. Returns and raises like `commit`; may be called again."""
+        if self._closed:
+            raise TranscriptError("the transcript is closed")
+        ticket = self._writer.ask_for_retry()
+        while self._writer.retried < ticket:
+            await self._bell.wait()
+        await self.commit()
 
     async def append_durably(self, entries: Sequence[AnyEntry]) -> list[bytes]:
         """`append`, then `commit`."""
@@ -140,7 +190,8 @@ class Journal:
     async def follow(self, from_seq: int = 0) -> AsyncIterator[list[bytes]]:
         """The records from ``from_seq`` on as lots of lines, each new one once it is on disk.
 
-        Ends when the transcript is closed. Raises `TranscriptError` when it failed, after what is on disk.
+        Waits while the disk refuses. Ends when the transcript is closed, and raises `TranscriptError` then if
+        something that was appended is lost.
         """
         if self._closed:
             raise TranscriptError("the transcript is closed")
@@ -148,23 +199,23 @@ class Journal:
         seq = from_seq
         try:
             while True:
-                failure = self._writer.failure  # read first: what came before it is on disk
                 while seq < self._writer.durable:
                     lines = await self._read(descriptor, seq)
                     yield lines
                     seq += len(lines)
-                if failure:
-                    raise TranscriptError(failure)
                 if self._ended:
-                    return
+                    break
                 await self._bell.wait()
+            if failure := self._writer.failure:
+                raise TranscriptError(failure)
         finally:
             os.close(descriptor)
 
     async def close(self) -> None:
         """Write what waits, seal the head, and let go of the file. A second call does nothing.
 
-        Raises `TranscriptError` when something that was appended is not on disk, or the head is not.
+        What the disk has refused is not tried again. Raises `TranscriptError` when something that was
+        appended is not on disk, or the head is not.
         """
         if self._closed:
             return
@@ -173,6 +224,7 @@ class Journal:
             await to_thread.run_sync(self._writer.stop)
         self._ended = True
         self._bell.close()
+        unlock(self._descriptor)
         os.close(self._descriptor)
         if problem := self._writer.failure or self._writer.head_failure:
             raise TranscriptError(problem)

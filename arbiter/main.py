@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import secrets
 import signal
@@ -10,7 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import orjson
@@ -22,8 +23,9 @@ from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.journal import Journal
 from arbiter.reception import Reception
 from arbiter.service import INBOX, Service
+from consilium.certificate import CertificateRefused, identify_arbiter, validity
 from consilium.credentials import Credentials
-from consilium.errors import TranscriptError
+from consilium.errors import TranscriptError, UserError
 from consilium.headseal import HeadSigner
 from consilium.lifeline import until_orphaned
 from consilium.messages import DebateState
@@ -33,14 +35,16 @@ from consilium.settings import load_council
 from consilium.tls import server_context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from anyio.abc import SocketListener, TaskGroup
+    from anyio.abc import SocketListener, TaskGroup, TaskStatus
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     from arbiter.debate.events import Event
+    from consilium.config import Council
 
-    _Inbox = tuple[MemoryObjectSendStream[Event], MemoryObjectReceiveStream[Event]]
+    Listeners = Mapping[str, Sequence[SocketListener]]
+    Inbox = tuple[MemoryObjectSendStream[Event], MemoryObjectReceiveStream[Event]]
 
 GRACE = 5.0
 """Seconds that everybody has to hear how it ended, before the Arbiter closes."""
@@ -94,13 +98,42 @@ def main(argv: Sequence[str] | None = None) -> int:
     return anyio.run(_run, args)
 
 
-@dataclass(frozen=True, slots=True)
-class _House:
-    """What the three doors and the owner share."""
+@dataclass(slots=True)
+class House:
+    """What the three doors and the owner share, and what came of the debate.
+
+    ``outcome`` is None until there is one; ``whole`` is false once the transcript is known not to be.
+    """
 
     service: Service
     reception: Reception
     journal: Journal
+    outcome: DebateState | None = None
+    whole: bool = True
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a debate that came to a good end with a record that proves it."""
+        return 0 if self.outcome in GOOD_OUTCOMES and self.whole else 1
+
+    async def hold(self, grace: float = GRACE) -> None:
+        """Hold the debate to its outcome, seal its record, and let everybody hear of it."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.reception.pulse)
+            self.outcome = await self.service.run()
+            tasks.start_soon(self.service.linger)
+            await self.close()  # Whoever watches has seen the end once the record has one.
+            await self.reception.farewell(grace)
+            tasks.cancel_scope.cancel()
+
+    async def close(self) -> None:
+        """Seal the transcript, if that is still to do."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await self.journal.close()
+            except TranscriptError as failure:
+                self.whole = False
+                log.error("the transcript is not complete: %s", failure)  # noqa: TRY400 - said in full
 
 
 async def _run(args: argparse.Namespace) -> int:
@@ -110,74 +143,89 @@ async def _run(args: argparse.Namespace) -> int:
         if getattr(args, name) is not None
     }
     ports = Ports(**given)
+    council = load_council(args.council)
     credentials = Credentials.load(args.certs)
+    _check_own(credentials)
     context = server_context(credentials)
-    listeners = await _listen(ports)
-    house = _build(args, credentials)
-    outcome: DebateState | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
-        if args.lifeline:
-            tasks.start_soon(_stop_when_orphaned, tasks.cancel_scope)
-        _open_doors(tasks, listeners, house.reception, lambda: context)
-        tasks.start_soon(house.reception.pulse)
-        _announce(listeners)
-        outcome = await house.service.run()
-        tasks.start_soon(house.service.linger)
-        await _close(house.journal)
-        await house.reception.farewell(GRACE)
-        tasks.cancel_scope.cancel()
-    if outcome is None:
+    async with contextlib.AsyncExitStack() as stack:
+        listeners = await _listen(ports, stack)
+        house = _build(council, credentials, args.transcript, stack)
+        try:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(_stop_on_signal, tasks.cancel_scope)
+                if args.lifeline:
+                    tasks.start_soon(_stop_when_orphaned, tasks.cancel_scope)
+                _open_doors(tasks, listeners, house.reception, lambda: context)
+                _announce(listeners)
+                await house.hold()
+                tasks.cancel_scope.cancel()
+        finally:
+            await house.close()
+    if house.outcome is None:
         log.warning("stopped before the debate had an outcome; the transcript ends where it stood")
-        await _close(house.journal)
-    return 0 if outcome in GOOD_OUTCOMES else 1
+    return house.exit_code
 
 
-async def _listen(ports: Ports) -> dict[str, Sequence[SocketListener]]:
-    listeners: dict[str, Sequence[SocketListener]] = {}
+def _check_own(credentials: Credentials) -> None:
+    """Refuse to listen with a certificate that no seat would accept. Raises `UserError`."""
+    der = credentials.leaf()
     try:
-        for name in ("control", "data", "admin"):
-            setting = f"--{name}-port or CONSILIUM_{name.upper()}_PORT"
-            listeners[name] = await bind(ports.host, getattr(ports, f"{name}_port"), setting=setting)
-    except BaseException:
-        for each in listeners.values():
-            for listener in each:
-                await listener.aclose()
-        raise
+        identify_arbiter(der)
+        life = validity(der, _wall_clock())
+    except CertificateRefused as refusal:
+        hint = f"consilium pki issue {credentials.cert.parent.parent} arbiter --profile arbiter"
+        raise UserError(f"{credentials.cert} is not an Arbiter's certificate: {refusal}", hint=hint) from None
+    if life.state != "valid":
+        raise UserError(f"{credentials.cert} cannot be used: {life.sentence}")
+
+
+async def _listen(ports: Ports, stack: contextlib.AsyncExitStack) -> Listeners:
+    """Open the three ports, to be closed by ``stack``. Raises `UserError`."""
+    listeners: dict[str, Sequence[SocketListener]] = {}
+    for name in ("control", "data", "admin"):
+        setting = f"--{name}-port or CONSILIUM_{name.upper()}_PORT"
+        listeners[name] = await bind(ports.host, getattr(ports, f"{name}_port"), setting=setting)
+        for listener in listeners[name]:
+            await stack.enter_async_context(listener)
     return listeners
 
 
-def _build(args: argparse.Namespace, credentials: Credentials) -> _House:
-    council = load_council(args.council)
-    debate_id = secrets.token_hex(8)
-    debate = Debate(debate_id, council, arbiter=f"sha256:{credentials.fingerprint().hex()}")
-    journal = Journal.create(args.transcript, signer=HeadSigner.load(credentials), clock=_wall_clock)
-    streams: _Inbox = anyio.create_memory_object_stream(INBOX)
+def _build(
+    council: Council, credentials: Credentials, transcript: Path, stack: contextlib.AsyncExitStack
+) -> House:
+    debate = Debate(secrets.token_hex(8), council, arbiter=f"sha256:{credentials.fingerprint().hex()}")
+    journal = Journal.create(transcript, signer=HeadSigner.load(credentials), clock=_wall_clock)
+    streams: Inbox = anyio.create_memory_object_stream(INBOX)
     post, inbox = streams
+    for end in streams:
+        stack.enter_context(end)
     reception = Reception(
         post.send,
-        lambda from_seq: _follow(journal, from_seq),
+        lambda from_seq: follow(journal, from_seq),
         DEFAULT_PROFILES,
         heartbeat=council.limits.heartbeat_seconds,
         clock=time.monotonic,
         wall_clock=_wall_clock,
     )
-    return _House(Service(debate, journal, reception, inbox, time.monotonic), reception, journal)
+    return House(Service(debate, journal, reception, inbox, time.monotonic), reception, journal)
 
 
 def _wall_clock() -> float:
     return time.time()  # noqa: TID251 - the Arbiter's one wall clock: record times, certificate ends
 
 
-async def _follow(journal: Journal, from_seq: int) -> AsyncIterator[dict[str, Any]]:
-    async for lines in journal.follow(from_seq):
-        for line in lines:
-            yield orjson.loads(line)
+async def follow(journal: Journal, from_seq: int) -> AsyncGenerator[dict[str, Any], None]:
+    """The record from ``from_seq`` on, until it is closed. Raises `TranscriptError`."""
+    lots = cast("AsyncGenerator[list[bytes], None]", journal.follow(from_seq))
+    async with contextlib.aclosing(lots):
+        async for lines in lots:
+            for line in lines:
+                yield orjson.loads(line)
 
 
 def _open_doors(
     tasks: TaskGroup,
-    listeners: dict[str, Sequence[SocketListener]],
+    listeners: Listeners,
     reception: Reception,
     context: Callable[[], Any],
 ) -> None:
@@ -206,23 +254,16 @@ class _Observer:
         log.warning("%s %s: %s", outcome, peer, detail)
 
 
-def _announce(listeners: dict[str, Sequence[SocketListener]]) -> None:
+def _announce(listeners: Listeners) -> None:
     ports = {name: each[0].extra(SocketAttribute.local_port) for name, each in listeners.items()}
     sys.stdout.buffer.write(orjson.dumps({"event": "listening", **ports}) + b"\n")
     sys.stdout.flush()
 
 
-async def _close(journal: Journal) -> None:
-    """Seal the transcript; what follows it has then seen its end."""
-    with anyio.CancelScope(shield=True):
-        try:
-            await journal.close()
-        except TranscriptError as failure:
-            log.error("the transcript is not complete: %s", failure)  # noqa: TRY400 - said in full
-
-
-async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+async def _stop_on_signal(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
+    """Stop at the first signal. A second one, while the transcript is being sealed, finds no handler."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
         async for _ in signals:
             scope.cancel()
             return

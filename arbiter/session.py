@@ -1,9 +1,10 @@
-"""One connection's way out, and what the Arbiter holds of one registered seat."""
+"""One connection's way out, and what the Arbiter holds of whoever is here."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,6 +13,7 @@ from consilium.errors import ChannelBroken
 
 if TYPE_CHECKING:
     from arbiter.admission import Rights
+    from arbiter.debate.effects import Channel as Kind
     from consilium.channel import Channel
     from consilium.conversation import Heartbeat
     from consilium.messages import Message
@@ -20,17 +22,24 @@ MAX_QUEUED = 256
 """Messages that may wait for one reader. A full queue is a slow reader, and that one has failed (§7.3)."""
 
 WRITE_TIMEOUT = 10.0
-"""Seconds that one write may take before the reader counts as gone."""
+"""Seconds that one write to a seat may take before it counts as gone."""
+
+PARTING = 1.0
+"""Seconds in which a connection that ends may still take what is queued for it."""
 
 
 class Outbox:
     """What waits to be sent on one connection: a bounded queue with one writer. Nobody waits to put."""
 
-    def __init__(self, channel: Channel[Any]) -> None:
+    def __init__(self, channel: Channel[Any], patience: float) -> None:
+        """``patience`` is how many seconds one write may take."""
         self._channel = channel
+        self._patience = patience
         self._queue: deque[tuple[Message, str | None]] = deque()
         self._wake = anyio.Event()
+        self._writing = anyio.CancelScope()
         self._finished = False
+        self._until = math.inf
 
     def put(self, message: Message, in_reply_to: str | None = None) -> bool:
         """Queue a message; False when the queue is full. After `finish` it is dropped: nobody listens."""
@@ -43,46 +52,63 @@ class Outbox:
         return True
 
     def finish(self) -> None:
-        """Let `drain` return once everything that is queued has been sent."""
+        """Let `drain` return once everything that is queued has been sent, or `PARTING` is over."""
+        if self._finished:
+            return
         self._finished = True
+        self._until = anyio.current_time() + PARTING
+        self._writing.deadline = min(self._writing.deadline, self._until)
         self._wake.set()
 
     async def drain(self) -> None:
         """Send what is queued, as it comes, until `finish`. Raises `ChannelError`."""
         while True:
             while self._queue:
-                batch = list(self._queue)
-                self._queue.clear()
-                with anyio.move_on_after(WRITE_TIMEOUT) as limit:
-                    await self._channel.send_many(batch)
-                if limit.cancelled_caught:
-                    raise ChannelBroken(f"the peer did not read for {WRITE_TIMEOUT:.0f} s")
+                await self._write()
             if self._finished:
                 return
             self._wake = anyio.Event()
             await self._wake.wait()
 
+    async def _write(self) -> None:
+        """Send everything that waits in one write."""
+        batch = list(self._queue)
+        self._queue.clear()
+        began = anyio.current_time()
+        with anyio.CancelScope(deadline=min(began + self._patience, self._until)) as self._writing:
+            await self._channel.send_many(batch)
+        if self._writing.cancelled_caught:
+            raise ChannelBroken(f"the peer did not read for {self._writing.deadline - began:.2g} s")
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, kw_only=True)
 class Session:
-    """One registration: its rights, its two ways out, its pulse.
+    """Somebody who is here: the rights, the ways out by channel, the pulse.
 
-    ``reason`` is why it ended, once it has: the first reason stands.
+    ``reason`` is why it ended, once it has: the first reason stands. ``over`` is set once its conversation is
+    at its end.
     """
 
     session_id: str
-    participant_id: str
-    name: str
     rights: Rights
-    control: Outbox
     heartbeat: Heartbeat
-    data: Outbox | None = None
+    outboxes: dict[Kind, Outbox]
+    watches: bool = False
     reason: str | None = None
+    over: anyio.Event = field(default_factory=anyio.Event)
 
     def end(self, reason: str) -> None:
-        """Close both connections, after what is queued for them."""
+        """Close every connection, after what is queued for it."""
         if self.reason is None:
             self.reason = reason
-        self.control.finish()
-        if self.data is not None:
-            self.data.finish()
+        for outbox in self.outboxes.values():
+            outbox.finish()
+
+
+@dataclass(slots=True, kw_only=True)
+class Registration(Session):
+    """A seat's session, from REG on. Without a data connection by ``bind_by`` it can never have one."""
+
+    participant_id: str
+    name: str
+    bind_by: float

@@ -58,7 +58,11 @@ def from_data(session: str, participant_id: str, line: Line[Any]) -> Event:
 
 
 def from_admin(session: str, line: Line[Any]) -> Event:
-    """Translate an operator's message."""
-    if isinstance(line.message, messages.StatusRequest):
-        return events.StatusAsked(session, line.msg_id, Channel.ADMIN)
-    return events.Operated(session, line.msg_id, line.message)
+    """Translate an operator's message. WATCH is none of the debate's business and does not come here."""
+    match line.message:
+        case messages.StatusRequest():
+            return events.StatusAsked(session, line.msg_id, Channel.ADMIN)
+        case command if isinstance(command, events.Command):
+            return events.Operated(session, line.msg_id, command)
+        case other:
+            raise AssertionError(f"permissions let {type(other).__name__} through")

@@ -18,6 +18,7 @@ from consilium import __version__
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("council.up:main", "start a whole council on this machine and watch it debate"),
+    "admin": ("council.admin:main", "govern a debate: status, steer, pause, resume, end, watch"),
     "transcript": ("council.transcript:main", "show a debate's record, or check that it is whole"),
     "roles": ("council.roles:main", "list the points of view that a seat can take"),
     "arbiter": ("arbiter.main:main", "run the Arbiter of one debate"),
@@ -30,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hold a debate": ("up",),
+    "Govern one": ("admin",),
     "Read one": ("transcript", "roles"),
     "One process at a time": ("arbiter", "seat", "model"),
     "Certificates": ("pki",),

@@ -76,10 +76,16 @@ Topic = Annotated[str, StringConstraints(min_length=1, max_length=8000)]
 Text = Annotated[str, AfterValidator(_at_most_speech_bytes)]
 NonEmptyText = Annotated[str, StringConstraints(min_length=1), AfterValidator(_at_most_speech_bytes)]
 Token = Annotated[str, StringConstraints(max_length=200)]
-Millis = Annotated[int, Field(ge=0, le=2**53)]
-Count = Annotated[int, Field(ge=0, le=2**53)]
+MAX_COUNT = 2**53
+"""Largest whole number on the wire: every reader of JSON holds it exactly."""
+
+MAX_USD = 1e12
+"""Largest amount on the wire."""
+
+Millis = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Usd = Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False)]
 
 
 class Word(StrEnum):

@@ -19,7 +19,7 @@ import anyio
 from consilium import passphrase
 from consilium.bundle import open_bundle
 from consilium.console import Console, json_text, printable
-from consilium.errors import ChannelBroken, ChannelError, ConsiliumError, ErrorCode, PeerError, UserError
+from consilium.errors import ChannelBroken, ChannelError, ConsiliumError, PeerError, UserError
 from consilium.messages import MAX_SPEECH_BYTES, Status, StatusRequest
 from consilium.ports import Ports
 from consilium.tls import client_context
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 REPLY_SECONDS = 15.0
 """How long the Arbiter may take to answer."""
-
-OPERATORS_ONLY = "this endpoint takes operators only: consilium pki issue DIR NAME --profile operator"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -81,8 +79,7 @@ class Admin:
             with first_cause():
                 return anyio.run(self._carry_out, order)
         except PeerError as refusal:
-            denied = refusal.code is ErrorCode.POLICY_DENIED
-            return self._refused(refusal, OPERATORS_ONLY if denied else "")
+            return self._refused(refusal, orders.entitled(refusal))
         except ChannelError as error:
             return self._failed("link_lost", str(error), LINK_LOST)
 

@@ -18,7 +18,7 @@ from consilium.messages import Status, StatusRequest
 from consilium.records import HeaderRecord, unseal
 from council.causes import first_cause
 from council.course import Course, Verdict
-from council.orders import refused
+from council.orders import entitled, refused
 from council.status import OVER, state
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Follower:
         if self._away_since is None:
             self._away_since, self._pause, self._why = now, FIRST_PAUSE, ""
         if now - self._away_since > GIVE_UP_SECONDS:
-            stood = f"it did not come back within {GIVE_UP_SECONDS / 60:g} minutes"
+            stood = f"it did not come back within {GIVE_UP_SECONDS / 60:g} minutes; its transcript says more"
             self._ending = Verdict(LINK_LOST, "LINK_LOST", why, stood)
             return
         if why != self._why:
@@ -187,4 +187,4 @@ class Follower:
         if isinstance(status, Status) and status.debate_state in OVER:
             code = 0 if status.debate_state != "ERROR" else 1
             return Verdict(code, status.debate_state, f"the debate has ended: {state(status)}")
-        return Verdict(REFUSED, "REFUSED", refused("watch", refusal))
+        return Verdict(REFUSED, "REFUSED", refused("watch", refusal), entitled(refusal))

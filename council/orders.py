@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from consilium.errors import UserError
+from consilium.errors import ErrorCode, UserError
 from consilium.messages import (
     DebateState,
     ForceTurnEnd,
@@ -42,6 +42,8 @@ Kind = TypeVar("Kind", bound=Message)
 
 CHOICES = ", ".join(Recovery)
 
+OPERATORS_ONLY = "this endpoint takes operators only: consilium pki issue DIR NAME --profile operator"
+
 _BOUNDS = {
     "text": "the text must have 1 character at least and 65,536 bytes of UTF-8 at most",
     "topic": "a topic has 1 to 8,000 characters",
@@ -72,6 +74,12 @@ def refused(verb: str, refusal: PeerError) -> str:
     return f"the Arbiter refused {verb}: {refusal.message}"
 
 
+def entitled(refusal: PeerError) -> str:
+    """Who may do it, where a whole connection is refused for what its certificate is."""
+    denied = refusal.in_reply_to is None and refusal.code is ErrorCode.POLICY_DENIED
+    return OPERATORS_ONLY if denied else ""
+
+
 def way_out(verb: str, status: Status, command: Command) -> str:
     """What to do about a refusal of ``verb`` in a debate that stands as ``status`` says."""
     if status.debate_state in OVER:
@@ -79,8 +87,8 @@ def way_out(verb: str, status: Status, command: Command) -> str:
     match verb:
         case "resume" if ways := ways_on(status, command):
             return "\n  ".join(f"{way.command}    ({way.meaning})" for way in ways)
-        case "resume":
-            return "; ".join([f"the debate is {status.debate_state}", *status.warnings])
+        case "resume" if status.debate_state is DebateState.WAITING_QUORUM:
+            return "; ".join(status.warnings)
         case "pause" if status.debate_state is DebateState.PAUSED:
             return f"it is paused; to go on: {command('resume')}"
         case "kick" | "next":

@@ -183,9 +183,8 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
         (f"{seat.state}, {there}{required}", state_style),
     )
     model = " ".join(filter(None, (seat.brand, seat.model))) or "model unknown"
-    turns = f"{seat.turns} turns" + (
-        "" if seat.last_turn is None else f", the last was turn {seat.last_turn}"
-    )
+    turns = count(seat.turns, "turn")
+    turns += "" if seat.last_turn is None else f", the last was turn {seat.last_turn}"
     spent = "tokens unknown" if seat.tokens is None else f"{seat.tokens:,} tokens"
     usd = [] if seat.usd is None else [f"${seat.usd:,.4f}"]
     _detail(console, "; ".join([seat.role_label or "no role", model, turns, spent, *usd]))
@@ -202,6 +201,8 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
         _detail(console, f"was the prompt sent: {_SENT[seat.prompt_sent]}")
     elif seat.choices:
         _detail(console, "it left, and the debate needs it", style=Style.RED)
+    if seat.choices and not seat.connected:
+        _detail(console, "start it again, and it can go on from where it was")
 
 
 def _ways(console: Console, ways: list[Way]) -> None:

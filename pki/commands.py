@@ -1,15 +1,20 @@
-"""The four commands: what each does and what it writes. Refusals are `UserError`; `pki.main` shows them."""
+"""The commands: what each does and what it writes. Refusals are `UserError`; `pki.main` shows them."""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import orjson
 
+from consilium import passphrase
 from consilium.credentials import CERT
+from consilium.errors import UserError
 from pki.authority import Authority
+from pki.bundle import bundle
 from pki.show import show
+from pki.store import write_private
 from pki.terms import CA_FOLDER
 from pki.verify import verify
 
@@ -39,6 +44,27 @@ def _issue(args: argparse.Namespace, now: float) -> int:
     return 0
 
 
+def _bundle(args: argparse.Namespace, now: float) -> int:
+    secret = b"" if args.no_passphrase else _new_passphrase(args)
+    write_private(args.out, bundle(args.dir, args.name, form=args.format, passphrase=secret))
+    sys.stdout.write(show(args.dir / args.name / CERT, now=now).as_text())
+    guarded = "protected by the passphrase" if secret else "NOT protected by a passphrase"
+    sys.stdout.write(f"{'bundle':13}{args.out} (mode 0600, {guarded})\n")
+    return 0
+
+
+def _new_passphrase(args: argparse.Namespace) -> bytes:
+    """The passphrase to protect a bundle with; whoever types it types it twice."""
+    typed = args.passphrase_file is None and passphrase.VARIABLE not in os.environ
+    secret = passphrase.source(args.passphrase_file, os.environ, prompt=f"New passphrase for {args.out}")()
+    if not secret:
+        hint = "--no-passphrase writes a bundle without one"
+        raise UserError("an empty passphrase protects nothing", hint=hint)
+    if typed and passphrase.ask("The same again") != secret:
+        raise UserError("the two passphrases differ", hint="nothing was written; try again")
+    return secret
+
+
 def _show(args: argparse.Namespace, now: float) -> int:
     shown = show(args.path, now=now)
     sys.stdout.write(_json(shown.as_json()) if args.json else shown.as_text())
@@ -58,6 +84,7 @@ def _json(content: dict[str, object]) -> str:
 _COMMANDS: dict[str, Callable[[argparse.Namespace, float], int]] = {
     "init": _init,
     "issue": _issue,
+    "bundle": _bundle,
     "show": _show,
     "verify": _verify,
 }

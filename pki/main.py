@@ -26,6 +26,7 @@ examples:
   consilium pki issue certs hub --profile arbiter --dns localhost --ip 127.0.0.1
   consilium pki issue certs claude_sonnet --profile participant
   consilium pki issue certs anna --profile operator --days 7
+  consilium pki bundle certs anna --out anna.p12
   consilium pki show certs/claude_sonnet
   consilium pki verify certs/claude_sonnet
   consilium pki verify received.pem --ca certs/ca/cert.pem --json
@@ -45,6 +46,17 @@ examples:
   consilium pki issue certs claude_sonnet --profile participant --replace     (renew it)
 
 DIR/NAME then holds cert.pem, key.pem and ca.pem: all that this one holder needs.
+"""
+
+_BUNDLE = """\
+examples:
+  consilium pki bundle certs anna --out anna.p12                      (asks for a passphrase, twice)
+  consilium pki bundle certs anna --out anna.p12 --passphrase-file secret.txt
+  consilium pki bundle certs anna --out anna.pem --format pem --no-passphrase
+
+FILE then holds the certificate, the key and the CA of this one holder, and is readable by its owner only.
+Without an option the passphrase is taken from CONSILIUM_BUNDLE_PASSPHRASE, or asked for. Whoever gets hold of
+FILE can try many passphrases a second: make it a long one.
 """
 
 _SHOW = """\
@@ -73,6 +85,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _init(_command(commands.add_parser, "init", "make an authority", _INIT))
     _issue(_command(commands.add_parser, "issue", "make a key and a certificate for one holder", _ISSUE))
+    _bundle(_command(commands.add_parser, "bundle", "put one holder's files into one file", _BUNDLE))
     _show(_command(commands.add_parser, "show", "say what a certificate says", _SHOW))
     _verify(_command(commands.add_parser, "verify", "check a certificate step by step", _VERIFY))
     return top
@@ -116,6 +129,20 @@ def _issue(command: _Parser) -> None:
     command.add_argument(
         "--replace", action="store_true", help="put a new key in the place of an existing one"
     )
+
+
+def _bundle(command: _Parser) -> None:
+    command.add_argument("dir", type=Path, metavar="DIR", help="the folder of the authority")
+    command.add_argument("name", metavar="NAME", help="the holder")
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the bundle; must not exist")
+    command.add_argument(
+        "--format", choices=("p12", "pem"), default="p12", help="PKCS#12 or one PEM file (%(default)s)"
+    )
+    secret = command.add_mutually_exclusive_group()
+    secret.add_argument(
+        "--passphrase-file", type=Path, metavar="FILE", help="protect it with the first line of this file"
+    )
+    secret.add_argument("--no-passphrase", action="store_true", help="leave the key as it is")
 
 
 def _show(command: _Parser) -> None:

@@ -76,6 +76,16 @@ def write_folder(
             shutil.rmtree(fresh, ignore_errors=True)
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner can read. Raises `UserError`, also when something is there."""
+    with _told(path.parent):
+        try:
+            _write(path, content, 0o600)
+        except FileExistsError as cause:
+            hint = "give another name, or remove it"
+            raise UserError(f"{path} is there already, and no key is overwritten", hint=hint) from cause
+
+
 def read_key(path: Path) -> bytes:
     """Read a private key's PEM.
 
@@ -109,10 +119,15 @@ def read_pem(path: Path) -> bytes:
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, mode), "wb") as file:  # noqa: PTH123 - the mode must hold from the start
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    fd = os.open(path, flags, mode)
+    try:
+        with open(fd, "wb") as file:  # noqa: PTH123 - the mode must hold from the start
+            file.write(content)
+            file.flush()
+            os.fsync(fd)
+    except OSError:
+        path.unlink()  # a part of a key is of no use to anybody
+        raise
 
 
 def _put(fresh: Path, folder: Path, way_out: str) -> None:

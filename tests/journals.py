@@ -22,6 +22,8 @@ from consilium.transcript import read_head, read_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from arbiter.head import Signer
+    from arbiter.recovery import Recovered
     from consilium.findings import Inspection
 
 
@@ -84,12 +86,28 @@ def is_transcript(descriptor: int) -> bool:
     return not is_head(descriptor)
 
 
-def start(path: Path, disk: FaultyDisk | None = None, *, sync: bool = True) -> Journal:
+def start(
+    path: Path, disk: FaultyDisk | None = None, *, sync: bool = True, signer: Signer | None = None
+) -> Journal:
     """A journal of which every append is one second later than the one before."""
     clock = iter(range(10**6))
     return Journal.create(
         path,
-        signer=seals.arbiter().signer,
+        signer=signer or seals.arbiter().signer,
+        clock=lambda: transcripts.START + next(clock),
+        sync=sync,
+        disk=disk,
+    )
+
+
+def again(
+    path: Path, disk: FaultyDisk | None = None, *, sync: bool = True, signer: Signer | None = None
+) -> tuple[Journal, Recovered]:
+    """The journal of `start`, taken up by the next Arbiter an hour later, and what it found."""
+    clock = iter(range(3600, 10**6))
+    return Journal.reopen(
+        path,
+        signer=signer or seals.arbiter().signer,
         clock=lambda: transcripts.START + next(clock),
         sync=sync,
         disk=disk,

@@ -59,6 +59,14 @@ def holder(issuer: Signer, leaf: Leaf) -> Holder:
     return Holder(key_pem(key), pem(certificate), pem(issuer.certificate))
 
 
+def renewed(old: Holder) -> Holder:
+    """The same key with another certificate, of the council's authority."""
+    key = serialization.load_pem_private_key(old.key, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    certificate = build_leaf(council(), key.public_key(), arbiter_leaf(), serial=3, now=ISSUED, days=60)
+    return Holder(old.key, pem(certificate), old.authority)
+
+
 def arbiter_leaf(hosts: Sequence[x509.GeneralName] = (x509.DNSName("arbiter"),)) -> Leaf:
     return Leaf.of_arbiter("arbiter", NAME, hosts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from consilium.messages import Cost
+from consilium.messages import MAX_COUNT, MAX_USD, Cost
 
 if TYPE_CHECKING:
     from consilium.config import Caps
@@ -17,6 +17,16 @@ def tokens_of(usage: Usage | None) -> int | None:
     if usage is None or (usage.tokens_in is None and usage.tokens_out is None):
         return None
     return (usage.tokens_in or 0) + (usage.tokens_out or 0)
+
+
+def total(so_far: int | None, more: int) -> int:
+    """Add up tokens, as far as a `Count` can tell: no client may make the sum unspeakable."""
+    return min((so_far or 0) + more, MAX_COUNT)
+
+
+def total_usd(so_far: float | None, more: float) -> float:
+    """Add up money, likewise."""
+    return min((so_far or 0.0) + more, MAX_USD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +56,9 @@ class Meter:
         if tokens is None:
             self.unknown_turns += 1
         else:
-            self.tokens = (self.tokens or 0) + tokens
+            self.tokens = total(self.tokens, tokens)
         if usage is not None and usage.usd is not None:
-            self.usd = (self.usd or 0.0) + usage.usd
+            self.usd = total_usd(self.usd, usage.usd)
 
     def run(self, now: float) -> None:
         """Start the clock."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from arbiter.debate.caps import tokens_of
+from arbiter.debate.caps import tokens_of, total, total_usd
 from arbiter.debate.repetition import Repetition, Score
 from consilium.errors import ErrorCode, PeerError
 from consilium.messages import DisconnectPolicy
@@ -72,9 +72,9 @@ class Seat:
         self.last_turn = turn_id
         tokens = tokens_of(usage)
         if tokens is not None:
-            self.tokens = (self.tokens or 0) + tokens
+            self.tokens = total(self.tokens, tokens)
         if usage is not None and usage.usd is not None:
-            self.usd = (self.usd or 0.0) + usage.usd
+            self.usd = total_usd(self.usd, usage.usd)
 
     def heal(self) -> None:
         """Take it back into the debate; only on an operator's word."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
+import seals
 import transcripts
 from journals import (
     BROKEN,
@@ -20,6 +21,7 @@ from journals import (
 )
 
 from arbiter import writer
+from arbiter.head import read_own_head
 from consilium.errors import TranscriptError, UserError
 from consilium.headseal import Verdict, check
 from consilium.records import GENESIS, Head
@@ -164,3 +166,58 @@ async def test_a_second_journal_at_the_same_path_is_refused(path: Path) -> None:
     with pytest.raises(UserError, match="is already a file"):
         start(path)
     assert inspected(path).whole
+
+
+# --- read by the next Arbiter ------------------------------------------------------------------------
+
+
+def not_ours(path: Path, holder: seals.Holder | None = None) -> UserError:
+    with pytest.raises(UserError) as caught:
+        read_own_head(path, (holder or seals.arbiter()).signer)
+    return caught.value
+
+
+@pytest.fixture
+def signed(path: Path) -> Path:
+    """A transcript's path, with a head beside it."""
+    head = seals.arbiter().signer.sign(Head(debate_id="d", count=3, last=GENESIS))
+    put(head_path(path), head.model_dump_json())
+    return path
+
+
+def test_a_head_of_ones_own_is_read(signed: Path) -> None:
+    head = read_own_head(signed, seals.arbiter().signer)
+    assert head is not None
+    assert head.count == 3
+    assert read_own_head(signed.with_name("other.jsonl"), seals.arbiter().signer) is None
+
+
+def test_a_new_certificate_of_the_same_key_goes_on(signed: Path) -> None:
+    renewed = seals.renewed(seals.arbiter())
+    assert renewed.certificate != seals.arbiter().certificate
+    assert read_own_head(signed, renewed.signer) == read_head(signed)
+
+
+def test_a_head_made_with_another_key_is_refused(signed: Path) -> None:
+    error = not_ours(signed, seals.holder(seals.council(), seals.arbiter_leaf()))
+    assert error.message.startswith(
+        f"the head {head_path(signed)} was made with another key: it is signed by "
+    )
+    assert "--certs" in error.hint
+
+
+@pytest.mark.parametrize("change", [{"count": 2}, {"signature": ""}, {"certificate": ""}])
+def test_a_head_that_was_edited_is_refused(signed: Path, change: dict[str, object]) -> None:
+    head = read_head(signed)
+    assert head is not None
+    put(head_path(signed), head.model_copy(update=change).model_dump_json())
+    error = not_ours(signed)
+    assert error.message.startswith(f"the head {head_path(signed)} proves nothing: ")
+    assert error.hint == f"consilium transcript verify {signed}"
+
+
+def test_what_is_no_head_is_refused(signed: Path) -> None:
+    put(head_path(signed), "{}")
+    error = not_ours(signed)
+    assert error.message == f"{head_path(signed)} is not the head of a transcript"
+    assert error.hint == f"consilium transcript verify {signed}"

@@ -238,10 +238,18 @@ async def test_a_watcher_never_sees_a_record_that_is_not_on_disk(path: Path) -> 
     disk.on_sync = BROKEN
     journal.append(ENTRIES[4:])
     seen: list[bytes] = []
-    with pytest.raises(TranscriptError, match="Input/output error"):
-        await follow(journal, 0, seen)
+
+    async def watch() -> None:
+        with pytest.raises(TranscriptError, match="Input/output error"):
+            await follow(journal, 0, seen)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        with pytest.raises(TranscriptError):
+            await journal.commit()
+        await anyio.wait_all_tasks_blocked()
+        await close_failed(journal)
     assert seen == lines
-    await close_failed(journal)
 
 
 async def test_a_watcher_reads_in_bounded_lots_but_always_a_whole_record(

@@ -8,6 +8,8 @@ from playbook import Playbook
 from arbiter.debate.caps import Meter, tokens_of
 from consilium.config import Caps
 from consilium.messages import (
+    MAX_COUNT,
+    MAX_USD,
     DebateEnded,
     DebateState,
     Pause,
@@ -173,3 +175,14 @@ def test_the_clock_of_a_meter_runs_only_between_run_and_hold() -> None:
     reached = meter.reached(206)
     assert reached is not None
     assert (reached.cap, reached.used) == ("max_seconds", 10)
+
+
+def test_no_usage_makes_the_sum_unspeakable() -> None:
+    play = Playbook(caps={"max_rounds": 100})
+    ada, bob, _ = play.everybody_joins()
+    most = Usage(tokens_in=MAX_COUNT, tokens_out=MAX_COUNT, usd=MAX_USD)
+    for session in (ada, bob, "cyn", ada):
+        play.speaks(session, "Expensive.", most)
+    status = play.status()
+    assert (status.cost.tokens_total, status.cost.usd_total) == (MAX_COUNT, MAX_USD)
+    assert (status.seats[0].tokens, status.seats[0].usd) == (MAX_COUNT, MAX_USD)

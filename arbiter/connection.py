@@ -1,0 +1,109 @@
+"""One authenticated connection: what it may carry, and how it ends."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from arbiter import permissions
+from arbiter.debate.effects import Channel as Kind
+from consilium import messages
+from consilium.codec import Codec
+from consilium.errors import ChannelBroken, ChannelError, ErrorCode, PeerError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from anyio.abc import TaskGroup
+
+    from arbiter.admission import Rights
+    from arbiter.edge.limits import TokenBucket
+    from arbiter.session import Outbox
+    from consilium.channel import Channel
+    from consilium.codec import Line
+
+CODECS: Mapping[Kind, Codec[Any]] = {
+    Kind.CONTROL: Codec(messages.ControlFromSeat),
+    Kind.DATA: Codec(messages.DataFromSeat),
+    Kind.ADMIN: Codec(messages.AdminFromOperator),
+}
+
+
+@dataclass(slots=True)
+class Connection:
+    """One authenticated connection, from its first message to its last."""
+
+    kind: Kind
+    rights: Rights
+    channel: Channel[Any]
+    outbox: Outbox
+    bucket: TokenBucket
+    tasks: TaskGroup
+    registered: bool = False
+    unreadable: bool = False
+    undeliverable: str | None = None
+
+    async def next(self, now: Callable[[], float]) -> Line[Any]:
+        """Receive a message that may be sent here. Raises `PeerError`, `ChannelError`."""
+        try:
+            line = await self.channel.receive()
+        except PeerError:
+            self.unreadable = True
+            raise
+        with answering(line):
+            if not self.bucket.take(now()):
+                raise PeerError(ErrorCode.RATE_LIMITED, "too many messages")
+            permissions.check_message(self.rights, self.kind, line.message, registered=self.registered)
+        return line
+
+    async def listen(self, now: Callable[[], float], take: Callable[[Line[Any]], Awaitable[None]]) -> None:
+        """Hand each message to ``take``; answer what is refused.
+
+        Ends by `ChannelError`: also after a line that cannot be read, or one too many, for there is nothing
+        more to say to such a peer.
+        """
+        while True:
+            try:
+                line = await self.next(now)
+                with answering(line):
+                    await take(line)
+            except PeerError as refusal:
+                self.refuse(refusal)
+                if self.unreadable or refusal.code is ErrorCode.RATE_LIMITED:
+                    broke = f"the peer broke the protocol: {refusal.code}: {refusal.message}"
+                    raise ChannelBroken(broke) from refusal
+
+    def refuse(self, refusal: PeerError) -> None:
+        """Answer with an ERROR."""
+        self.outbox.put(to_error(refusal), refusal.in_reply_to)
+
+    async def write(self) -> None:
+        """Send what is queued until the outbox is finished; the connection ends with its writer."""
+        try:
+            await self.outbox.drain()
+        except ChannelError as failure:
+            self.undeliverable = str(failure)
+        finally:
+            self.tasks.cancel_scope.cancel()
+
+    def answer_ping(self, line: Line[Any]) -> bool:
+        """Answer a PING; say whether the message was one of the heartbeat's."""
+        if isinstance(line.message, messages.Ping):
+            self.outbox.put(messages.Pong(ts=line.message.ts), line.msg_id)
+        return isinstance(line.message, messages.Ping | messages.Pong)
+
+
+@contextmanager
+def answering(line: Line[Any]) -> Iterator[None]:
+    """Let a refusal name the message that it answers."""
+    try:
+        yield
+    except PeerError as refusal:
+        refusal.in_reply_to = line.msg_id
+        raise
+
+
+def to_error(refusal: PeerError) -> messages.Error:
+    """What the peer is told of a refusal."""
+    return messages.Error(code=refusal.code, message=messages.as_reason(refusal.message))

@@ -1,0 +1,1 @@
+"""The processes that are measured: the Arbiter itself, and the references. Each is a program of its own."""

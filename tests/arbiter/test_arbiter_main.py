@@ -1,0 +1,337 @@
+"""The Arbiter's process: what it prints, what it refuses, how it ends, and what it leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from certificates import DAY, clock
+from house import HOST, Wire, connect
+
+from arbiter import main as main_module
+from arbiter.edge.listener import HandshakeOutcome
+from consilium import cli
+from consilium import messages as m
+from consilium.inspection import inspect
+from consilium.records import EventRecord, unseal
+from consilium.tls import client_context
+from consilium.transcript import head_path, read_head, read_lines
+from pki.authority import Authority
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+COUNCIL = """\
+topic: Wrap it or rewrite it?
+participants:
+  - name: ada
+  - name: bob
+caps:
+  max_rounds: 3
+"""
+PORTS = ("--control-port", "0", "--data-port", "0", "--admin-port", "0")
+
+
+@dataclass
+class Place:
+    """A folder with everything that an Arbiter needs."""
+
+    folder: Path
+    authority: Authority
+
+    @property
+    def transcript(self) -> Path:
+        return self.folder / "debate.jsonl"
+
+    def arguments(self, *more: str, certs: str = "certs/arbiter") -> list[str]:
+        """A command line; what stands in ``more`` wins."""
+        given = ["--council", str(self.folder / "council.yaml"), "--certs", str(self.folder / certs)]
+        return [*given, "--transcript", str(self.transcript), *PORTS, *more]
+
+    def context(self, name: str, profile: Any) -> Any:
+        return client_context(self.authority.issue(name, profile=profile))
+
+    def is_whole(self) -> bool:
+        """Whether the transcript is, and its head vouches for all of it."""
+        head = read_head(self.transcript)
+        assert head is not None
+        return inspect(read_lines(self.transcript), head).whole
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    authority = Authority.create(tmp_path / "certs")
+    authority.issue("arbiter", profile="arbiter", dns=["localhost"], ips=[HOST])
+    (tmp_path / "council.yaml").write_text(COUNCIL)
+    return Place(tmp_path, authority)
+
+
+# --- what is refused, in this process -----------------------------------------------------------------
+
+
+@dataclass
+class Wrong:
+    """What is wrong, and what the person is told."""
+
+    told: tuple[str, ...]
+    more: tuple[str, ...] = ()
+    certs: str = "certs/arbiter"
+    prepare: Callable[[Place], Any] = field(default=lambda _: None)
+
+
+WRONG: dict[str, Wrong] = {
+    "no council file": Wrong(("nowhere.yaml",), ("--council", "nowhere.yaml")),
+    "a council without a cap": Wrong(
+        ("council.yaml", "caps"),
+        prepare=lambda place: (place.folder / "council.yaml").write_text("topic: x\n"),
+    ),
+    "no credentials": Wrong(("cert.pem is missing", "consilium pki issue"), certs="certs/nobody"),
+    "a seat's credentials": Wrong(
+        ("is not an Arbiter's certificate", "must be exactly serverAuth", "--profile arbiter"),
+        certs="certs/ada",
+        prepare=lambda place: place.authority.issue("ada", profile="participant"),
+    ),
+    "a key that others may read": Wrong(
+        ("open to other users", "chmod 600"),
+        prepare=lambda place: (place.folder / "certs/arbiter/key.pem").chmod(0o644),
+    ),
+    "a transcript that is there": Wrong(
+        ("is already a file", "never overwritten"),
+        prepare=lambda place: place.transcript.write_text("kept\n"),
+    ),
+    "a transcript that is a link": Wrong(
+        ("is already a symbolic link",),
+        prepare=lambda place: place.transcript.symlink_to(place.folder / "elsewhere"),
+    ),
+    "a folder that is not there": Wrong(
+        ("folder /nowhere/at/all is not there", "mkdir -p /nowhere/at/all"),
+        ("--transcript", "/nowhere/at/all/x.jsonl"),
+    ),
+    "a folder that is a file": Wrong(
+        ("folder council.yaml is not there",), ("--transcript", "council.yaml/x.jsonl")
+    ),
+    "no port": Wrong(
+        ("control_port must be a port, 0 to 65535 (given: 70000)",), ("--control-port", "70000")
+    ),
+    "an address that is not ours": Wrong(("cannot listen on 192.0.2.1:0",), ("--host", "192.0.2.1")),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_what_cannot_be_carried_out_is_refused_with_the_way_out(
+    place: Place, wrong: Wrong, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place.folder)
+    wrong.prepare(place)
+    before = sorted(place.folder.iterdir())
+    assert cli.main(["arbiter", *place.arguments(*wrong.more, certs=wrong.certs)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    for words in wrong.told:
+        assert words in said.err
+    assert "Traceback" not in said.err
+    assert sorted(place.folder.iterdir()) == before, "nothing is left behind"
+
+
+@pytest.mark.parametrize("door", ["control", "data", "admin"])
+def test_a_port_in_use_is_named_with_its_setting(
+    place: Place, door: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        assert cli.main(["arbiter", *place.arguments(f"--{door}-port", str(port))]) == 2
+    said = capsys.readouterr().err
+    assert f"cannot listen on {HOST}:{port}: the port is in use by another program" in said
+    assert f"set --{door}-port or CONSILIUM_{door.upper()}_PORT to another" in said
+    assert not place.transcript.exists()
+
+
+def test_a_certificate_that_has_expired_is_refused_before_anybody_calls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    then = Authority.create(tmp_path / "certs", clock=lambda: clock() - 10 * DAY)
+    then.issue("arbiter", profile="arbiter", dns=["localhost"], days=1)
+    (tmp_path / "council.yaml").write_text(COUNCIL)
+    assert cli.main(["arbiter", *Place(tmp_path, then).arguments()]) == 2
+    assert "cert.pem cannot be used: expired 9 days" in capsys.readouterr().err
+
+
+def test_an_arbiter_in_this_process_stops_on_a_signal_and_seals_its_transcript(
+    place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    try:
+        assert main_module.main(place.arguments()) == 1
+    finally:
+        timer.cancel()
+    assert set(json.loads(capfd.readouterr().out)) == {"event", "control", "data", "admin"}
+    assert place.is_whole()
+
+
+def test_a_crowd_of_strangers_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    observe = main_module._Observer()
+    observe(HandshakeOutcome.ACCEPTED, "1.2.3.4:5", "")
+    for _ in range(200):
+        observe(HandshakeOutcome.FAILED, "1.2.3.4:5", "no certificate")
+    assert main_module.LOG_BURST <= len(caplog.records) <= main_module.LOG_BURST + 2
+    time.sleep(2 / main_module.LOG_RATE)
+    observe(HandshakeOutcome.TIMED_OUT, "1.2.3.4:5", "slow")
+    *_, more, last = caplog.messages
+    assert more.endswith(" more connections were turned away")
+    assert int(more.split()[0]) >= 170
+    assert last == "timed_out 1.2.3.4:5: slow"
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+# --- the real process ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Running:
+    """A process that listens."""
+
+    process: subprocess.Popen[bytes]
+    ports: dict[str, int]
+
+    def ends(self) -> tuple[int, str]:
+        """Wait for its end; return its exit code and what it logged. It prints nothing more."""
+        out, log = self.process.communicate(timeout=15)
+        assert out == b""
+        return self.process.returncode, log.decode()
+
+
+@contextlib.contextmanager
+def running(place: Place, *more: str, **how: Any) -> Iterator[Running]:
+    """An Arbiter as its user starts it."""
+    command = [sys.executable, "-m", "arbiter", *place.arguments(*more)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
+    )
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first, process.communicate()
+        said = json.loads(first)
+        assert said.pop("event") == "listening"
+        yield Running(process, said)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def talk(place: Place, arbiter: Running, *commands: m.Message) -> list[Any]:
+    """What an operator hears, command by command."""
+    operator = await connect(arbiter.ports["admin"], "admin", place.context("operator", "operator"))
+    try:
+        return [await operator.ask(command) for command in commands]
+    finally:
+        await operator.cut()
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_a_debate_that_reaches_its_outcome_ends_the_process_well(place: Place) -> None:
+    with running(place) as arbiter:
+        assert set(arbiter.ports) == {"control", "data", "admin"}
+        assert all(0 < port < 65536 for port in arbiter.ports.values())
+        status, closed = await talk(place, arbiter, m.StatusRequest(), m.Terminate(reason="enough"))
+        assert status.topic == "Wrap it or rewrite it?"
+        assert closed == m.AdminOk(operation="TERMINATE")
+        code, log = await anyio.to_thread.run_sync(arbiter.ends)
+    assert (code, log) == (0, "")
+    assert place.is_whole()
+    *_, last = [unseal(line).entry for line in read_lines(place.transcript)]
+    assert isinstance(last, EventRecord)
+    assert last.data["reason"] == "enough"
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_with_a_whole_transcript(place: Place, by: signal.Signals) -> None:
+    with running(place) as arbiter:
+        arbiter.process.send_signal(by)
+        code, log = arbiter.ends()
+    assert code == 1
+    assert "stopped before the debate had an outcome" in log
+    assert "Traceback" not in log
+    assert place.is_whole()
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_a_signal_after_the_outcome_hurries_and_changes_nothing(place: Place) -> None:
+    with running(place) as arbiter:
+        seat = await connect(arbiter.ports["control"], "control", place.context("ada", "participant"))
+        assert isinstance(await seat.ask(m.Reg(name="ada")), m.RegOk)
+        began = anyio.current_time()
+        await talk(place, arbiter, m.Terminate())
+        await seat.hear(m.DebateEnded)
+        arbiter.process.send_signal(signal.SIGTERM)
+        code, log = await anyio.to_thread.run_sync(arbiter.ends)
+        assert anyio.current_time() - began < main_module.GRACE - 1
+        await seat.cut()
+    assert (code, log) == (0, "")
+    assert place.is_whole()
+
+
+@pytest.mark.e2e
+def test_it_ends_with_its_lifeline(place: Place) -> None:
+    with running(place, "--lifeline") as arbiter:
+        with pytest.raises(subprocess.TimeoutExpired):
+            arbiter.process.wait(0.2)
+        assert arbiter.process.stdin is not None
+        arbiter.process.stdin.close()
+        arbiter.process.stdin = None
+        code, _ = arbiter.ends()
+    assert code == 1
+    assert place.is_whole()
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_a_disk_that_takes_no_more_ends_it_as_an_error(place: Place) -> None:
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+    with running(place, preexec_fn=small_files) as arbiter:
+        operator: Wire = await connect(arbiter.ports["admin"], "admin", place.context("operator", "operator"))
+        await operator.say(m.Inject(text="x" * 9000))
+        code, log = await anyio.to_thread.run_sync(arbiter.ends)
+        await operator.cut()
+    assert code == 1
+    assert "the transcript could not be written: " in log
+    assert "the transcript is not complete" in log
+    assert inspect(read_lines(place.transcript)).whole
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_strangers_are_logged_in_a_line_each_and_the_operator_is_served(place: Place) -> None:
+    with running(place) as arbiter:
+        for port in arbiter.ports.values():
+            async with await anyio.connect_tcp(HOST, port) as stranger:
+                await stranger.send(b"GET / HTTP/1.1\r\n\r\n")
+                with anyio.fail_after(2), contextlib.suppress(anyio.EndOfStream):
+                    while await stranger.receive():
+                        pass
+        status, _ = await talk(place, arbiter, m.StatusRequest(), m.Terminate())
+        assert isinstance(status, m.Status)
+        code, log = await anyio.to_thread.run_sync(arbiter.ends)
+    assert code == 0
+    assert [line.split()[2] for line in log.splitlines()] == ["failed"] * 3
+    assert head_path(place.transcript).exists()

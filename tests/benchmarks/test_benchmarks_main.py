@@ -1,0 +1,88 @@
+"""`python -m benchmarks` from the outside."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import machine
+from benchmarks.process import ROOT
+from benchmarks.setting import Setting
+from benchmarks.table import Row, Target
+
+
+def test_every_target_is_measured_by_exactly_one_measurement() -> None:
+    assert command.KNOWN == ["P1", "P2", "P3", "P4", "P6", "P7", "P13", "P15"]
+    assert sum(len(numbers) for numbers in command.MEASURES.values()) == len(command.KNOWN)
+
+
+def test_a_target_that_nobody_measures_is_refused_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        command.main(["P1", "P99"])
+    assert stop.value.code == 2
+    assert "P99: there is P1, P2" in capsys.readouterr().err
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *rows: Row) -> None:
+    def measure(setting: Setting) -> list[Row]:
+        assert setting.quick
+        return list(rows)
+
+    monkeypatch.setattr(command, "MEASURES", {measure: frozenset({"P1", "P2"})})
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    monkeypatch.setattr(machine, "load", lambda: 0.0)
+
+
+def made(number: str, figure: float) -> Row:
+    return Row(number, "a turn", Target("<=", 1.5), (figure,), "", wall=True)
+
+
+def kept(tmp_path: Path) -> Any:
+    (only,) = tmp_path.glob("*.json")
+    return orjson.loads(only.read_bytes())
+
+
+def test_only_the_rows_that_were_asked_for_are_shown_and_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake(monkeypatch, tmp_path, made("P2", 9.0), made("P1", 1.0))
+    assert command.main(["--quick", "P1"]) == 0
+    assert "P2" not in capsys.readouterr().out
+    assert [row["number"] for row in kept(tmp_path)["rows"]] == ["P1"]
+
+
+def test_a_target_that_was_not_reached_shows_in_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake(monkeypatch, tmp_path, made("P2", 9.0), made("P1", 1.0))
+    assert command.main(["--quick"]) == 1
+    assert [row["verdict"] for row in kept(tmp_path)["rows"]] == ["yes", "no"]
+
+
+def test_a_busy_machine_fails_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake(monkeypatch, tmp_path, made("P1", 9.0))
+    monkeypatch.setattr(machine, "load", lambda: 1000.0)
+    assert command.main(["--quick"]) == 0
+    assert kept(tmp_path)["rows"][0]["skipped"].startswith("load 1000.0 on ")
+
+
+@pytest.mark.slow
+def test_a_quick_measurement_against_real_processes_fills_its_rows_and_leaves_only_its_result() -> None:
+    before = set((ROOT / "benchmarks" / "results").glob("*"))
+    command_line = [sys.executable, "-m", "benchmarks", "--quick", "P1", "P4", "P6"]
+    done = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    (result,) = set((ROOT / "benchmarks" / "results").glob("*")) - before
+    rows = orjson.loads(result.read_bytes())["rows"]
+    result.unlink()
+    assert [row["number"] for row in rows] == ["P1", "P1", "P4", "P4", "P4", "P6", "P6", "P6"]
+    assert all(row["measured"] is not None for row in rows)
+    assert done.stdout.rstrip().endswith(str(result))
