@@ -106,7 +106,9 @@ def scalar(kind: type, limits: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     if kind is int:
         return st.integers(limits["min_value"], limits["max_value"])
     if kind is float:
-        return st.floats(limits.get("min_value"), allow_nan=False, allow_infinity=False)
+        return st.floats(
+            limits.get("min_value"), limits.get("max_value"), allow_nan=False, allow_infinity=False
+        )
     assert kind is str, f"no strategy for {kind}"
     if limits.get("like"):
         return st.from_regex(limits["like"].removesuffix("$") + r"\Z")

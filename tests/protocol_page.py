@@ -89,7 +89,9 @@ def bounds(alias: Any) -> tuple[str, str]:
         return "string", f"{low} to {high} characters"
     if schema["type"] == "integer":
         return "integer", f"{schema['minimum']} to {schema['maximum']}"
-    return "number", "finite" + (", 0 or more" if "minimum" in schema else "")
+    if "maximum" in schema:
+        return "number", f"{schema['minimum']:.0f} to {schema['maximum']:.0f}"
+    return "number", "finite"
 
 
 def sections(page: str, level: int) -> Iterator[tuple[str, str]]:

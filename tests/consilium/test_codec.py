@@ -384,7 +384,9 @@ def test_a_text_is_measured_in_bytes(kind: str, letter: str, size: int, *, fits:
 
 def test_the_largest_speech_fits_in_a_line_however_it_is_escaped() -> None:
     label = "\0" * 200
-    usage = messages.Usage(tokens_in=2**53, tokens_out=2**53, tokens_cached=2**53, usd=1e300, model=label)
+    usage = messages.Usage(
+        tokens_in=2**53, tokens_out=2**53, tokens_cached=2**53, usd=messages.MAX_USD, model=label
+    )
     line = encode(messages.Speech(turn_id=2**53, text="\0" * MAX_SPEECH_BYTES, usage=usage), "\0" * MAX_ID)
     assert len(line) > 6 * MAX_SPEECH_BYTES
     assert LineFramer().feed(line) == [line[:-1]]
