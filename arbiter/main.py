@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import os
 import secrets
+import shlex
 import signal
 import sys
 import time
@@ -18,6 +20,8 @@ import orjson
 from anyio.abc import SocketAttribute
 
 from arbiter.debate import Debate
+from arbiter.debate.restore import RESTARTED, restore
+from arbiter.debate.states import TERMINAL
 from arbiter.edge.limits import TokenBucket
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.journal import Journal
@@ -40,8 +44,11 @@ if TYPE_CHECKING:
     from anyio.abc import SocketListener, TaskGroup, TaskStatus
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+    from arbiter.debate.effects import Effect
     from arbiter.debate.events import Event
+    from arbiter.recovery import Recovered
     from consilium.config import Council
+    from consilium.records import HeaderRecord
 
     Listeners = Mapping[str, Sequence[SocketListener]]
     Inbox = tuple[MemoryObjectSendStream[Event], MemoryObjectReceiveStream[Event]]
@@ -62,7 +69,9 @@ examples:
   consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --control-port 0 \\
       --data-port 0 --admin-port 0        (any free ports; they are printed)
 
-It prints one JSON line once it listens, and ends with the debate: 0 when that reached an outcome.
+It prints one JSON line once it listens, and ends with the debate: 0 when that reached an outcome. If it was
+killed before that, the same command goes on in the same transcript: by the rules in there, paused, and with
+every seat to come again.
 """
 
 
@@ -77,7 +86,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--council", type=Path, required=True, metavar="FILE", help="the council file")
     made.add_argument("--certs", type=Path, required=True, metavar="DIR", help="the Arbiter's credentials")
     made.add_argument(
-        "--transcript", type=Path, required=True, metavar="FILE", help="where to write; must not exist yet"
+        "--transcript",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="where to write; a debate in it that has not ended goes on",
     )
     made.add_argument("--host", help="address to listen on (default 127.0.0.1, or CONSILIUM_HOST)")
     for name, port in (("control", 9998), ("data", 9999), ("admin", 9997)):
@@ -149,7 +162,7 @@ async def _run(args: argparse.Namespace) -> int:
     context = server_context(credentials)
     async with contextlib.AsyncExitStack() as stack:
         listeners = await _listen(ports, stack)
-        house = _build(council, credentials, args.transcript, stack)
+        house = _build(*await _begin(council, credentials, args.transcript), stack)
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(_stop_on_signal, tasks.cancel_scope)
@@ -190,11 +203,54 @@ async def _listen(ports: Ports, stack: contextlib.AsyncExitStack) -> Listeners:
     return listeners
 
 
-def _build(
-    council: Council, credentials: Credentials, transcript: Path, stack: contextlib.AsyncExitStack
-) -> House:
-    debate = Debate(secrets.token_hex(8), council, arbiter=f"sha256:{credentials.fingerprint().hex()}")
-    journal = Journal.create(transcript, signer=HeadSigner.load(credentials), clock=_wall_clock)
+def _open(credentials: Credentials, path: Path) -> tuple[Journal, Recovered | None]:
+    """Begin the transcript at ``path``, or take up the one that is there. Raises `UserError`."""
+    signer = HeadSigner.load(credentials)
+    if os.path.lexists(path):
+        return Journal.reopen(path, signer=signer, clock=_wall_clock)
+    return Journal.create(path, signer=signer, clock=_wall_clock), None
+
+
+async def _begin(
+    council: Council, credentials: Credentials, path: Path
+) -> tuple[Debate, Journal, list[Effect]]:
+    """A new debate, or the one in the transcript, and what is to be done first. Raises `UserError`."""
+    journal, recovered = _open(credentials, path)
+    if recovered is None or recovered.header is None:
+        debate = Debate(secrets.token_hex(8), council, arbiter=f"sha256:{credentials.fingerprint().hex()}")
+        return debate, journal, debate.open()
+    try:
+        debate = _take_up(path, recovered.header, recovered, council)
+    except UserError:
+        with contextlib.suppress(TranscriptError):
+            await journal.close()
+        raise
+    # At the time of the last record: what came after was not part of the debate.
+    first = debate.restart(RESTARTED, recovered.until)
+    log.warning("the debate in %s goes on after %d turns: %s", path, debate.turn_counter, debate.state)
+    return debate, journal, first
+
+
+def _take_up(path: Path, header: HeaderRecord, recovered: Recovered, council: Council) -> Debate:
+    """The debate that a transcript tells. Raises `UserError` when it tells none, or one that has ended."""
+    show = f"consilium transcript show {shlex.quote(str(path))}"
+    try:
+        debate = restore(header, recovered.told)
+    except TranscriptError as error:
+        raise UserError(f"no debate can go on in {path}: {error}", hint=show) from error
+    if debate.state in TERMINAL:
+        message = f"the debate in {path} has ended: {debate.state}, {debate.reason}"
+        raise UserError(message, hint=f"{show}\n  for another debate, give another path")
+    for sentence in (recovered.dropped, recovered.doubt):
+        if sentence:
+            log.warning("%s", sentence)
+    rules = council.model_dump(mode="json", exclude={"topic", "participants"})
+    if (rules, council.topic) != (header.council, header.topic):
+        log.warning("the debate goes on by the topic and rules in %s, not by those of the council file", path)
+    return debate
+
+
+def _build(debate: Debate, journal: Journal, first: list[Effect], stack: contextlib.AsyncExitStack) -> House:
     streams: Inbox = anyio.create_memory_object_stream(INBOX)
     post, inbox = streams
     for end in streams:
@@ -203,11 +259,12 @@ def _build(
         post.send,
         lambda from_seq: follow(journal, from_seq),
         DEFAULT_PROFILES,
-        heartbeat=council.limits.heartbeat_seconds,
+        heartbeat=debate.council.limits.heartbeat_seconds,
         clock=time.monotonic,
         wall_clock=_wall_clock,
     )
-    return House(Service(debate, journal, reception, inbox, time.monotonic), reception, journal)
+    service = Service(debate, journal, reception, inbox, time.monotonic, first=first)
+    return House(service, reception, journal)
 
 
 def _wall_clock() -> float:

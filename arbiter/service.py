@@ -3,7 +3,8 @@
 1. Only this task touches the debate; sessions, timers and the admin channel post to its one bounded inbox.
 2. It awaits nothing but the inbox and the transcript: a send is queued, and a full queue is that reader's
    failure, not everybody's delay.
-3. Records of one step are on disk before a message of that step is queued.
+3. Records of one step are on disk before a message of that step is queued. While the disk refuses them the
+   debate stands still, its clock too; once they are written, it goes on and pauses (§7.3).
 4. What is raised here and is no `TranscriptError` is a bug. After one, nothing that the debate says can be
    trusted: it ends as ERROR, on the record and for everybody who listens, and is not asked again.
 """
@@ -11,16 +12,18 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
 
 from arbiter.connection import to_error
-from arbiter.debate import effects, events
+from arbiter.debate import effects, events, status
 from arbiter.debate.states import TERMINAL
 from consilium import messages
 from consilium.errors import PeerError, TranscriptError
-from consilium.messages import DebateState
+from consilium.messages import DebateState, Terminate, as_reason
 from consilium.records import EventName, EventRecord
 
 if TYPE_CHECKING:
@@ -34,9 +37,13 @@ if TYPE_CHECKING:
     from arbiter.debate.events import Event
     from arbiter.journal import Journal
     from arbiter.reception import Reception
+    from consilium.records import AnyEntry
 
 INBOX = 1024
 """Events that may wait for the owner; whoever posts more waits with them."""
+
+RETRY = 2.0
+"""Seconds from one attempt to write what the disk has refused to the next."""
 
 BUG = "internal_error"
 """The reason on the record of a debate that a bug has ended."""
@@ -54,13 +61,23 @@ class Service:
         reception: Reception,
         inbox: MemoryObjectReceiveStream[Event],
         clock: Callable[[], float],
+        *,
+        first: Sequence[Effect] | None = None,
     ) -> None:
-        """``inbox`` is closed when nobody reads it any more: whoever posts then need not wait."""
+        """``first`` is what takes up a debate that had begun; without, ``debate`` is a new one.
+
+        ``inbox`` is closed when nobody reads it any more: whoever posts then need not wait.
+        """
         self._debate = debate
         self._journal = journal
         self._reception = reception
         self._inbox = inbox
         self._clock = clock
+        self._first = first
+        self._stood_still = 0.0
+        self._refusal: str | None = None  # why it stood still, until the debate has heard of it
+        self._set_aside: deque[Event] = deque()  # what came meanwhile
+        self._begun = False
         self._broken = False
         self._over = False
 
@@ -68,6 +85,7 @@ class Service:
         """Hold the debate; return its outcome."""
         try:
             await self._guard(self._begin())
+            self._begun = True
             while not (self._broken or self._debate.state in TERMINAL):
                 await self._guard(self._step(await self._next()))
         except BaseException:
@@ -80,23 +98,30 @@ class Service:
         """Go on answering after the end: a STATUS is still asked for, and a late SPEECH is refused."""
         with self._inbox:
             while True:
-                event = await self._inbox.receive()
+                event = await self._receive()
                 if not self._broken:
                     await self._guard(self._step(event))
 
     async def _begin(self) -> None:
-        await self._carry_out(self._debate.open())
+        await self._carry_out(self._debate.open() if self._first is None else self._first)
+
+    def _now(self) -> float:
+        """The debate's own time, which stands still with it."""
+        return self._clock() - self._stood_still
+
+    async def _receive(self) -> Event:
+        return self._set_aside.popleft() if self._set_aside else await self._inbox.receive()
 
     async def _next(self) -> Event:
         due = self._debate.next_deadline()
         if due is None:
-            return await self._inbox.receive()
-        with anyio.move_on_after(max(due - self._clock(), 0)):
-            return await self._inbox.receive()
+            return await self._receive()
+        with anyio.move_on_after(max(due - self._now(), 0)):
+            return await self._receive()
         return events.AlarmRang()
 
     async def _step(self, event: Event) -> None:
-        todo = self._debate.handle(event, self._clock())
+        todo = self._debate.handle(event, self._now())
         await self._carry_out(todo)
         if isinstance(event, events.SeatRegistered) and any(isinstance(e, effects.Refuse) for e in todo):
             self._reception.end(event.session, "refused")
@@ -104,13 +129,16 @@ class Service:
     async def _carry_out(self, todo: Sequence[Effect]) -> None:
         try:
             await self._perform(todo)
+            while self._refusal is not None:
+                delayed, self._refusal = events.RecordDelayed(self._refusal), None
+                await self._perform(self._debate.handle(delayed, self._now()))
         except TranscriptError as failure:
-            await self._perform(self._debate.handle(events.RecordFailed(str(failure)), self._clock()))
+            await self._perform(self._debate.handle(events.RecordFailed(str(failure)), self._now()))
 
     async def _perform(self, todo: Sequence[Effect]) -> None:
         entries = [effect.entry for effect in todo if isinstance(effect, effects.Append)]
         if entries:
-            await self._journal.append_durably(entries)
+            await self._record(entries)
         for effect in todo:
             match effect:
                 case effects.Append():
@@ -121,6 +149,49 @@ class Service:
                     self._reception.deliver(session, channel, to_error(PeerError(code, text)), in_reply_to)
                 case effects.EndSession(session, reason):
                     self._reception.end(session, reason)
+
+    # --- a disk that refuses --------------------------------------------------------------------------
+
+    async def _record(self, entries: Sequence[AnyEntry]) -> None:
+        """Have ``entries`` on disk. Raises `TranscriptError` when they never will be."""
+        try:
+            await self._journal.append_durably(entries)
+        except TranscriptError as failure:
+            if self._journal.failure is None or not self._begun:
+                raise
+            await self._stand_still(str(failure))
+
+    async def _stand_still(self, reason: str) -> None:
+        """Wait until the disk has taken what it refused. Raises `TranscriptError` if an operator ends it."""
+        since = self._clock()
+        log.error("the debate stands still, and goes on by itself once there is space: %s", reason)
+        if self._debate.state in (DebateState.RUNNING, DebateState.RESUMING):
+            self._reception.broadcast(messages.DebatePaused(reason=as_reason(reason)))
+        while self._journal.failure is not None:
+            with anyio.move_on_after(RETRY):
+                await self._put_off(reason, since - self._stood_still)
+            with suppress(TranscriptError):
+                await self._journal.retry()
+        self._stood_still += self._clock() - since
+        self._refusal = reason
+        log.warning("the transcript is written again, and nothing is missing; the debate is paused")
+
+    async def _put_off(self, reason: str, now: float) -> None:
+        """Set aside what comes; tell an operator who asks what is the matter, and let one end the debate."""
+        while True:
+            if len(self._set_aside) >= INBOX:
+                await anyio.sleep_forever()
+            event = await self._inbox.receive()
+            match event:
+                case events.StatusAsked(session, msg_id, effects.Channel.ADMIN):
+                    stand = {"debate_state": DebateState.PAUSED, "reason": as_reason(reason)}
+                    report = status.report(self._debate, now).model_copy(update=stand)
+                    self._reception.deliver(session, effects.Channel.ADMIN, report, msg_id)
+                case events.Operated(command=Terminate()):
+                    self._set_aside.append(event)
+                    raise TranscriptError(reason)
+                case _:
+                    self._set_aside.append(event)
 
     # --- a bug ----------------------------------------------------------------------------------------
 

@@ -151,6 +151,13 @@ class RecordFailed:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class RecordDelayed:
+    """The transcript could not be written for a while, and now is: nothing is missing in it."""
+
+    reason: str
+
+
 Command = Kick | ForceTurnEnd | SetTopic | SetPhase | Inject | Pause | Resume | Next | Terminate
 """The operator's commands that change a debate (§3.3.D)."""
 
@@ -176,4 +183,4 @@ SeatEvent = (
     | SeatReported
     | StatusAsked
 )
-Event = SeatEvent | Operated | SessionLost | AlarmRang | RecordFailed
+Event = SeatEvent | Operated | SessionLost | AlarmRang | RecordFailed | RecordDelayed

@@ -51,7 +51,7 @@ class Debate(Flow):
 
     def _refuse(self, event: Event, refusal: PeerError) -> None:
         match event:
-            case events.SessionLost() | events.AlarmRang() | events.RecordFailed():
+            case events.SessionLost() | events.AlarmRang() | events.RecordFailed() | events.RecordDelayed():
                 raise AssertionError("a fact was refused") from refusal
             case events.Operated():
                 channel = Channel.ADMIN
@@ -240,6 +240,10 @@ class Debate(Flow):
         self.meter.hold(now)
         self._broadcast_end(DebateState.ERROR, None)
 
+    def _on_record_delayed(self, event: events.RecordDelayed, now: float) -> None:
+        """§7.3: the debate stood still, and who waited may have given up: the operator looks, and resumes."""
+        self.pause(event.reason, now)
+
     # --- the operator and the curious ----------------------------------------------------------------
 
     def _on_status(self, event: events.StatusAsked, now: float) -> None:
@@ -269,5 +273,6 @@ class Debate(Flow):
         events.SessionLost: _on_lost,
         events.AlarmRang: _on_alarm,
         events.RecordFailed: _on_record_failed,
+        events.RecordDelayed: _on_record_delayed,
         events.Operated: _on_operated,
     }

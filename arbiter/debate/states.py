@@ -37,6 +37,7 @@ LEGAL: Mapping[type, frozenset[DebateState]] = {
     events.SessionLost: EVERY,
     events.AlarmRang: EVERY,
     events.RecordFailed: EVERY,
+    events.RecordDelayed: EVERY,
     messages.Kick: OPEN,
     messages.ForceTurnEnd: STARTED,
     messages.SetTopic: OPEN,

@@ -56,8 +56,12 @@ PROFILES = {
 
 @dataclass(slots=True)
 class CountingDisk(RealDisk):
-    """The real disk; counts the syncs, and how many of them held up the event loop's thread."""
+    """The real disk; counts the syncs, and how many of them held up the event loop's thread.
 
+    A sync lasts ``at_least`` so many seconds.
+    """
+
+    at_least: float = 0.0
     loop_thread: int = field(default_factory=threading.get_ident)
     syncs: int = 0
     syncs_on_loop: int = 0
@@ -66,7 +70,9 @@ class CountingDisk(RealDisk):
         """See `Disk`."""
         self.syncs += 1
         self.syncs_on_loop += threading.get_ident() == self.loop_thread
+        until = time.monotonic() + self.at_least
         RealDisk.fdatasync(self, descriptor)
+        time.sleep(max(until - time.monotonic(), 0))
 
 
 def council(seats: int, *, idle: bool) -> Council:
@@ -84,7 +90,7 @@ async def hold(args: argparse.Namespace) -> None:
     """Hold the debates until standard input ends."""
     credentials = Credentials.load(args.certs)
     context = server_context(credentials)
-    disk = CountingDisk()
+    disk = CountingDisk(args.sync_ms / 1000)
     path = args.folder / f"debate-{os.getpid()}.jsonl"
     record: Journal | Fleeting = Fleeting(path, wall_clock)
     if args.sync:
@@ -152,6 +158,7 @@ def main() -> None:
     parser.add_argument("--seats", type=int, default=3)
     parser.add_argument("--idle", action="store_true")
     parser.add_argument("--sync", action="store_true")
+    parser.add_argument("--sync-ms", type=float, default=0.0)
     anyio.run(hold, parser.parse_args())
 
 

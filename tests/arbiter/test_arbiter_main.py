@@ -25,6 +25,7 @@ from arbiter import main as main_module
 from arbiter.edge.listener import HandshakeOutcome
 from consilium import cli
 from consilium import messages as m
+from consilium.credentials import Credentials
 from consilium.inspection import inspect
 from consilium.records import EventRecord, unseal
 from consilium.tls import client_context
@@ -63,7 +64,10 @@ class Place:
         return [*given, "--transcript", str(self.transcript), *PORTS, *more]
 
     def context(self, name: str, profile: Any) -> Any:
-        return client_context(self.authority.issue(name, profile=profile))
+        own = self.folder / "certs" / name
+        return client_context(
+            Credentials.load(own) if own.exists() else self.authority.issue(name, profile=profile)
+        )
 
     def is_whole(self) -> bool:
         """Whether the transcript is, and its head vouches for all of it."""
@@ -110,11 +114,11 @@ WRONG: dict[str, Wrong] = {
         prepare=lambda place: (place.folder / "certs/arbiter/key.pem").chmod(0o644),
     ),
     "a transcript that is there": Wrong(
-        ("is already a file", "never overwritten"),
-        prepare=lambda place: place.transcript.write_text("kept\n"),
+        ("is not JSON", "consilium transcript verify"),
+        prepare=lambda place: os.write(os.open(place.transcript, os.O_CREAT | os.O_WRONLY, 0o600), b"kept\n"),
     ),
     "a transcript that is a link": Wrong(
-        ("is already a symbolic link",),
+        ("it is a symbolic link",),
         prepare=lambda place: place.transcript.symlink_to(place.folder / "elsewhere"),
     ),
     "a folder that is not there": Wrong(
@@ -304,23 +308,6 @@ def test_it_ends_with_its_lifeline(place: Place) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.anyio
-async def test_a_disk_that_takes_no_more_ends_it_as_an_error(place: Place) -> None:
-    def small_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-
-    with running(place, preexec_fn=small_files) as arbiter:
-        operator: Wire = await connect(arbiter.ports["admin"], "admin", place.context("operator", "operator"))
-        await operator.say(m.Inject(text="x" * 9000))
-        code, log = await anyio.to_thread.run_sync(arbiter.ends)
-        await operator.cut()
-    assert code == 1
-    assert "the transcript could not be written: " in log
-    assert "the transcript is not complete" in log
-    assert inspect(read_lines(place.transcript)).whole
-
-
-@pytest.mark.e2e
-@pytest.mark.anyio
 async def test_strangers_are_logged_in_a_line_each_and_the_operator_is_served(place: Place) -> None:
     with running(place) as arbiter:
         for port in arbiter.ports.values():
@@ -335,3 +322,123 @@ async def test_strangers_are_logged_in_a_line_each_and_the_operator_is_served(pl
     assert code == 0
     assert [line.split()[2] for line in log.splitlines()] == ["failed"] * 3
     assert head_path(place.transcript).exists()
+
+
+class Sitting:
+    """A seat of a real Arbiter, line by line."""
+
+    def __init__(self, control: Wire, data: Wire) -> None:
+        self.control, self.data = control, data
+
+
+async def sits(place: Place, arbiter: Running, name: str) -> Sitting:
+    context = place.context(name, "participant")
+    control = await connect(arbiter.ports["control"], "control", context)
+    granted = await control.ask(m.Reg(name=name))
+    data = await connect(arbiter.ports["data"], "data", context)
+    hello = m.DataHello(session_id=granted.session_id, data_token=granted.data_token)
+    assert isinstance(await data.ask(hello), m.DataOk)
+    return Sitting(control, data)
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_a_killed_arbiter_goes_on_where_it_was(place: Place) -> None:
+    council = place.folder / "council.yaml"
+    council.write_text(COUNCIL + "opening: open\n")
+    with running(place) as arbiter:
+        ada, bob = [await sits(place, arbiter, name) for name in ("ada", "bob")]
+        turn = await ada.control.hear(m.TurnStart)
+        await ada.data.hear(m.Context)
+        await ada.data.say(m.Speech(turn_id=turn.turn_id, text="Before the kill."))
+        await ada.control.say(m.TurnEnd(turn_id=turn.turn_id, speech=True))
+        assert (await bob.control.hear(m.TurnStart)).turn_id == 2
+        arbiter.process.kill()
+        for wire in (ada.control, ada.data, bob.control, bob.data):
+            await wire.cut()
+    with place.transcript.open("ab") as file:
+        file.write(b'{"seq":')  # as if it had been killed in a write
+    with running(place) as arbiter:
+        (status,) = await talk(place, arbiter, m.StatusRequest())
+        assert (status.debate_state, status.reason) == (m.DebateState.PAUSED, "arbiter_restarted")
+        assert [seat.connected for seat in status.seats] == [False, False]
+        ada, bob = [await sits(place, arbiter, name) for name in ("ada", "bob")]
+        (resumed,) = await talk(place, arbiter, m.Resume())
+        assert resumed == m.AdminOk(operation="RESUME")
+        await bob.control.hear(m.SeatRecovery)
+        await bob.control.hear(m.DebateResumed)
+        assert (await bob.control.hear(m.TurnStart)).turn_id == 3
+        assert [said.text for said in (await bob.data.hear(m.Context)).delta] == ["Before the kill."]
+        await talk(place, arbiter, m.Terminate())
+        for wire in (ada.control, ada.data, bob.control, bob.data):
+            await wire.cut()
+        code, log = await anyio.to_thread.run_sync(arbiter.ends)
+    assert code == 0
+    assert "was torn, and is dropped: 7 bytes of record" in log
+    assert "goes on after 2 turns: PAUSED" in log
+    assert place.is_whole()
+    told = [unseal(line).entry for line in read_lines(place.transcript)]
+    turns = [(t.turn_id, t.outcome, t.text) for t in told if t.kind == "turn"]
+    assert turns == [(1, "speech", "Before the kill."), (2, "lost", None), (3, "forced", None)]
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_a_debate_that_has_ended_is_not_begun_again(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running(place) as arbiter:
+        await talk(place, arbiter, m.Terminate(reason="enough"))
+        await anyio.to_thread.run_sync(arbiter.ends)
+    before = place.transcript.read_bytes()
+    assert await anyio.to_thread.run_sync(cli.main, ["arbiter", *place.arguments()]) == 2
+    said = capsys.readouterr().err
+    assert f"the debate in {place.transcript} has ended: FINISHED, enough" in said
+    assert f"consilium transcript show {place.transcript}" in said
+    assert place.transcript.read_bytes() == before
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_two_arbiters_do_not_write_one_transcript(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running(place):
+        assert await anyio.to_thread.run_sync(cli.main, ["arbiter", *place.arguments()]) == 2
+    assert f"another Arbiter is writing {place.transcript}" in capsys.readouterr().err
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_an_arbiter_that_was_stopped_goes_on_by_the_rules_it_began_with(place: Place) -> None:
+    with running(place) as arbiter:
+        arbiter.process.send_signal(signal.SIGTERM)
+        arbiter.ends()
+    (place.folder / "council.yaml").write_text(COUNCIL.replace("Wrap", "Burn"))
+    with running(place) as arbiter:
+        status, _ = await talk(place, arbiter, m.StatusRequest(), m.Terminate())
+        code, log = await anyio.to_thread.run_sync(arbiter.ends)
+    assert (code, status.topic) == (0, "Wrap it or rewrite it?")
+    assert "not by those of the council file" in log
+    assert place.is_whole()
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_a_disk_that_takes_no_more_holds_it_up_until_an_operator_ends_it(place: Place) -> None:
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+    with running(place, preexec_fn=small_files) as arbiter:
+        operator: Wire = await connect(arbiter.ports["admin"], "admin", place.context("operator", "operator"))
+        await operator.say(m.Inject(text="x" * 9000))
+        status = await operator.ask(m.StatusRequest())
+        assert status.debate_state is m.DebateState.PAUSED
+        assert "the transcript could not be written: " in status.reason
+        await operator.say(m.Terminate())
+        code, log = await anyio.to_thread.run_sync(arbiter.ends)
+        await operator.cut()
+    assert code == 1
+    assert "the debate stands still" in log
+    assert "the transcript is not complete" in log
+    assert inspect(read_lines(place.transcript)).whole

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playbook import Playbook, frozen, participant
 
+from arbiter.debate.events import RecordDelayed
 from consilium.errors import ErrorCode
 from consilium.messages import (
     DebatePaused,
@@ -255,3 +256,17 @@ def test_when_nobody_is_left_to_speak_the_debate_pauses() -> None:
     play.updates(ada, required=False)
     play.leaves(ada)
     assert (play.state(), play.debate.reason) == (DebateState.PAUSED, "nobody_to_speak")
+
+
+def test_a_record_that_was_delayed_pauses_a_debate_that_runs_and_no_other() -> None:
+    play = Playbook()
+    play.joins("ada")
+    assert play.happens(RecordDelayed("disk full")) == []
+    for name in ("bob", "cyn"):
+        play.joins(name)
+    play.happens(RecordDelayed("disk full"))
+    assert (play.state(), play.debate.reason, play.speaking) == (DebateState.PAUSED, "disk full", "ada")
+    assert play.happens(RecordDelayed("again")) == []
+    play.skips("ada")
+    play.commands(Resume())
+    assert play.speaking == "bob"

@@ -79,6 +79,7 @@ EVENTS: list[events.Event] = [
     events.SessionLost("ada", "gone"),
     events.AlarmRang(),
     events.RecordFailed("disk full"),
+    events.RecordDelayed("disk full"),
     *(
         events.Operated("operator", "m", command)
         for command in (
