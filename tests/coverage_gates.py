@@ -12,7 +12,7 @@ PURE = (
     "arbiter/debate/*,arbiter/admission.py,arbiter/permissions.py,arbiter/tokens.py,arbiter/translate.py",
     "consilium/chain.py,consilium/codec.py,consilium/config.py,consilium/conversation.py",
     "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/identity.py",
-    "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py",
+    "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py,consilium/words.py",
     "council/course.py,council/plan.py,council/summary.py,council/tally.py",
     "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/prompts.py,wrapper/refusals.py",
     "wrapper/turn.py",
