@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 import anyio
+
 from wrapper.adapters.base import Answer, ParticipantAdapter
 
 if TYPE_CHECKING:
