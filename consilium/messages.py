@@ -256,6 +256,7 @@ class Cost(Message):
 
     tokens_total: Count | None
     tokens_unknown_turns: Count
+    tokens_estimated: Count
     usd_total: Usd | None
     rounds: Count
     elapsed_s: Finite
@@ -302,6 +303,7 @@ class Status(Message):
     speaking: ParticipantId | None
     cost: Cost
     repetition: dict[ParticipantId, Finite]
+    topic_overlap: dict[ParticipantId, Finite]
     seats: Many[SeatStatus]
     warnings: Many[Reason]
 

@@ -156,7 +156,10 @@ def costs(status: Status) -> Iterator[tuple[str, str]]:
     known = tokens(cost.tokens_total, cost.tokens_unknown_turns)
     usd = "unknown" if cost.usd_total is None else f"${cost.usd_total:,.4f}"
     yield "Rounds", _against(f"{cost.rounds} complete", cost.rounds, caps.get("max_rounds"), "{:,.0f}")
-    yield "Tokens", _against(known, cost.tokens_total, caps.get("max_tokens"), "{:,.0f}")
+    if cost.tokens_estimated:
+        known += f" and about {cost.tokens_estimated:,} more, estimated"
+    counted = (cost.tokens_total or 0) + cost.tokens_estimated
+    yield "Tokens", _against(known, counted, caps.get("max_tokens"), "{:,.0f}")
     if cost.usd_total is not None or "max_usd" in caps:
         yield "Cost", _against(usd, cost.usd_total, caps.get("max_usd"), "${:,.2f}")
     limit = caps.get("max_seconds")
@@ -196,6 +199,9 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
     if share is not None:
         repeated = "" if seat.repeats_turn is None else f", most of it from turn {seat.repeats_turn}"
         _detail(console, f"repetition {share:.2f}{repeated}")
+    overlap = status.topic_overlap.get(seat.participant_id)
+    if overlap is not None:
+        _detail(console, f"uses {overlap:.0%} of the topic's words (mechanical; watch it fall)")
     if seat.fault is not None:
         _detail(console, f"fault: {REASONS.get(seat.fault, seat.fault)}", style=Style.RED)
         _detail(console, f"was the prompt sent: {_SENT[seat.prompt_sent]}")

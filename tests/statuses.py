@@ -56,6 +56,7 @@ def cost(**changes: Any) -> m.Cost:
     fields: dict[str, Any] = {
         "tokens_total": 412_000,
         "tokens_unknown_turns": 0,
+        "tokens_estimated": 0,
         "usd_total": None,
         "rounds": 9,
         "elapsed_s": 4310.5,
@@ -75,6 +76,7 @@ def status(*seats: m.SeatStatus, **changes: Any) -> m.Status:
         "speaking": None,
         "cost": cost(),
         "repetition": {},
+        "topic_overlap": {},
         "seats": seats,
         "warnings": (),
     }

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from consilium.messages import Usage
 
 
+BYTES_PER_TOKEN = 4
+"""A common rule of thumb for English. It leaves out what went in, which nobody but the client knows."""
+
+
 def tokens_of(usage: Usage | None) -> int | None:
     """Tokens in and out of one turn; None where the client reported neither."""
     if usage is None or (usage.tokens_in is None and usage.tokens_out is None):
@@ -46,15 +50,20 @@ class Meter:
         self.tokens: int | None = None
         self.usd: float | None = None
         self.unknown_turns = 0
+        self.estimated = 0
         self.rounds = 0
         self._ran = 0.0
         self._running_since: float | None = None
 
-    def charge(self, usage: Usage | None) -> None:
-        """Add one turn's cost. Unknown stays unknown and is counted as such."""
+    def charge(self, usage: Usage | None, text: str | None) -> None:
+        """Add one turn's cost. Unknown stays unknown; what it was at least is estimated from the text.
+
+        The estimate counts towards max_tokens, so that a client that reports nothing cannot pass it by.
+        """
         tokens = tokens_of(usage)
         if tokens is None:
             self.unknown_turns += 1
+            self.estimated = total(self.estimated, -(-len((text or "").encode()) // BYTES_PER_TOKEN))
         else:
             self.tokens = total(self.tokens, tokens)
         if usage is not None and usage.usd is not None:
@@ -85,8 +94,9 @@ class Meter:
         up_at = self.time_is_up_at()
         if self.caps.max_rounds is not None and self.rounds >= self.caps.max_rounds:
             return Reached("max_rounds", self.rounds, self.caps.max_rounds)
-        if self.caps.max_tokens is not None and (self.tokens or 0) >= self.caps.max_tokens:
-            return Reached("max_tokens", self.tokens or 0, self.caps.max_tokens)
+        tokens = total(self.tokens, self.estimated)
+        if self.caps.max_tokens is not None and tokens >= self.caps.max_tokens:
+            return Reached("max_tokens", tokens, self.caps.max_tokens)
         if self.caps.max_usd is not None and (self.usd or 0.0) >= self.caps.max_usd:
             return Reached("max_usd", self.usd or 0.0, self.caps.max_usd)
         # Compared with the moment that the alarm is set to: a sum of floats may fall just short of the cap.
@@ -100,6 +110,7 @@ class Meter:
         return Cost(
             tokens_total=self.tokens,
             tokens_unknown_turns=self.unknown_turns,
+            tokens_estimated=self.estimated,
             usd_total=self.usd,
             rounds=self.rounds,
             elapsed_s=round(self.elapsed(now), 3),

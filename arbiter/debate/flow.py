@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from arbiter.debate.caps import Meter
 from arbiter.debate.delta import MODERATOR, Contribution, Discourse
+from arbiter.debate.drift import topic_overlap
 from arbiter.debate.effects import Append, Channel, Effect, EndSession, Send
 from arbiter.debate.policy import POLICIES, Floor, named_in
 from arbiter.debate.roster import Roster, Seat, Standing
@@ -47,6 +48,7 @@ class Flow:
         self.meter = Meter(council.caps)
         self.turn: OpenTurn | None = None
         self.schedule = Schedule()
+        self.overdue_at: float | None = None
         self.reviving: set[str] = set()
         self._had_turn: set[str] = set()
         self._last = -1
@@ -64,9 +66,10 @@ class Flow:
 
     def next_deadline(self) -> float | None:
         """When `events.AlarmRang` is due, if ever."""
-        if self.turn is not None:
-            return self.turn.deadline
-        return self.meter.time_is_up_at() if self.state is DebateState.RUNNING else None
+        if self.state is DebateState.RUNNING and self.turn is None:
+            return self.meter.time_is_up_at()
+        deadline = None if self.turn is None else self.turn.deadline
+        return min((at for at in (deadline, self.overdue_at) if at is not None), default=None)
 
     # --- the open turn -------------------------------------------------------------------------------
 
@@ -113,12 +116,13 @@ class Flow:
             seat.charge(turn.turn_id, usage)
             self._had_turn.add(seat.participant_id)
         if outcome is not TurnOutcome.SKIP:
-            self.meter.charge(usage)
+            self.meter.charge(usage, text)
         if text is not None:
             self._say(seat, turn, text)
 
     def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
         seat.repetition = seat.said.add(turn.turn_id, text) or seat.repetition
+        seat.topic_overlap = topic_overlap(self.topic, text)
         self._named = (*self._named, *named_in(text, seat, self.roster.joined()))[-64:]
         contribution = Contribution(seat.participant_id, text, seat.pseudonym, seat.meta.role_label)
         if self.council.opening == "sealed" and turn.phase is Phase.OPENING is self.phase:
@@ -161,6 +165,7 @@ class Flow:
     def resumed(self, now: float) -> None:
         """To RUNNING, after a pause."""
         self.enter(DebateState.RUNNING)
+        self.overdue_at = None
         self.meter.run(now)
         self.record(EventName.DEBATE_RESUMED, None, turn_counter=self.turn_counter)
         self.broadcast(messages.DebateResumed(turn_counter=self.turn_counter))
@@ -289,6 +294,8 @@ class Flow:
         self.reason = reason = as_reason(reason)
         self.reviving = set()
         self.meter.hold(now)
+        patience = self.council.limits.max_pause_seconds
+        self.overdue_at = None if patience is None else now + patience
         concerned = tuple(seat.participant_id for seat in missing)
         self.record(EventName.DEBATE_PAUSED, None, reason=reason, seats=list(concerned))
         self.broadcast(messages.DebatePaused(reason=reason, missing=concerned))
@@ -307,6 +314,12 @@ class Flow:
             self._hold(reason, self.roster.troubled(), now)
         return self._effects
 
+    def alert_if_overdue(self, now: float) -> None:
+        """Say once that a pause has lasted longer than the operator wanted. It changes nothing (§7.3)."""
+        if self.overdue_at is not None and now >= self.overdue_at:
+            self.overdue_at = None
+            self.record(EventName.PAUSE_OVERDUE, None, after_s=self.council.limits.max_pause_seconds)
+
     def _stop_by_cap(self, reached: Reached, now: float) -> None:
         self.record(
             EventName.CAP_REACHED, None, cap=reached.cap, used=round(reached.used, 3), limit=reached.limit
@@ -319,6 +332,7 @@ class Flow:
             self.revoke(now, "debate_ended")
         self.enter(outcome)
         self.reason = reason
+        self.overdue_at = None
         self.meter.hold(now)
         self.discourse.release()
         self.record(

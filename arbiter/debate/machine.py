@@ -228,6 +228,7 @@ class Debate(Flow):
         self.fail(seat, detail, event.prompt_sent, now)
 
     def _on_alarm(self, event: events.AlarmRang, now: float) -> None:  # noqa: ARG002
+        self.alert_if_overdue(now)
         self.settle(now)
 
     def _on_record_failed(self, event: events.RecordFailed, now: float) -> None:
@@ -235,6 +236,7 @@ class Debate(Flow):
         if self.state in TERMINAL:
             return
         self.turn = None
+        self.overdue_at = None
         self.enter(DebateState.ERROR)
         self.reason = as_reason(event.reason)
         self.meter.hold(now)

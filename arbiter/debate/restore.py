@@ -15,7 +15,7 @@ from arbiter.debate.machine import Debate
 from arbiter.debate.roster import Seat, Standing
 from arbiter.debate.turn import OpenTurn
 from consilium.config import Council
-from consilium.errors import TranscriptError
+from consilium.errors import PeerError, TranscriptError
 from consilium.messages import DebateState, DisconnectPolicy, Meta, Phase, PromptSent, Recovery, When
 from consilium.records import EventName, EventRecord, HeaderRecord, TurnRecord
 
@@ -34,12 +34,15 @@ def restore(header: HeaderRecord, told: Iterable[tuple[float, AnyEntry]]) -> Deb
     The seconds are of any one clock; only their differences count. `Flow.restart` then says what is still
     to be recorded. Raises `TranscriptError` when the record does not tell a debate.
     """
-    council = Council(topic=header.topic, **_rules(header))
-    debate = Debate(header.debate_id, council, arbiter=header.arbiter)
-    narrator = _Narrator(debate)
-    at = 0.0
-    for at, entry in told:
-        narrator.hear(entry, at)
+    try:
+        council = Council(topic=header.topic, **_rules(header))
+        debate = Debate(header.debate_id, council, arbiter=header.arbiter)
+        narrator = _Narrator(debate)
+        at = 0.0
+        for at, entry in told:
+            narrator.hear(entry, at)
+    except (KeyError, TypeError, ValueError, PeerError) as nonsense:
+        raise TranscriptError(f"the record tells no debate: {nonsense}") from nonsense
     debate.meter.hold(at)
     return debate
 

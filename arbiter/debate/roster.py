@@ -55,6 +55,7 @@ class Seat:
     usd: float | None = None
     said: Repetition = field(default_factory=Repetition)
     repetition: Score | None = None
+    topic_overlap: float | None = None
 
     @property
     def present(self) -> bool:

@@ -36,6 +36,11 @@ def report(debate: Flow, now: float) -> Status:
             for seat in seats
             if seat.repetition is not None
         },
+        topic_overlap={
+            seat.participant_id: round(seat.topic_overlap, 3)
+            for seat in seats
+            if seat.topic_overlap is not None
+        },
         seats=tuple(_seat(debate, seat) for seat in seats),
         warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats)),
     )
@@ -72,7 +77,8 @@ def _warnings(debate: Flow, seats: list[Seat]) -> list[str]:
         warnings.append(f"every AI seat is of one brand ({brands[0]}): expect them to agree too easily")
     if debate.council.caps.max_tokens is not None and debate.meter.unknown_turns:
         warnings.append(
-            f"{debate.meter.unknown_turns} turns reported no tokens: max_tokens counts only what is known"
+            f"{debate.meter.unknown_turns} turn(s) reported no tokens: max_tokens counts"
+            f" about {debate.meter.estimated} for them, from what was said"
         )
     if debate.state == "WAITING_QUORUM":
         warnings.append(f"waiting for: {', '.join(debate.roster.missing()) or 'a first seat'}")

@@ -1,7 +1,7 @@
-"""Reference of P1: an Arbiter of the five messages, by hand, on anyio and its own TLS stream. Nothing is checked.
+"""Reference of P1: an Arbiter of the five messages by hand, on anyio and its TLS stream. Nothing is checked.
 
-It has an Arbiter's two duties towards its connections, for without them it would be another program: every one
-is read all the time, since a seat may ask, or be lost, at any moment; and no reader holds up the debate.
+It has an Arbiter's two duties towards its connections, for without them it would be another program: every
+one is read all the time, since a seat may ask, or be lost, at any moment; and no reader holds up the debate.
 """
 
 from __future__ import annotations

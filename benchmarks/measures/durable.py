@@ -1,7 +1,7 @@
 """P3: what durability adds to a turn of one debate, against a bare append and fdatasync of as many bytes.
 
-The bare ones come at the pace of the turns: a disk that is asked again at once answers faster than one that is
-asked now and then, by a third or more.
+The bare ones come at the pace of the turns: a disk that is asked again at once answers faster than one that
+is asked now and then, by a third or more.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from benchmarks.setting import Setting
 
-LOTS = 8
-"""A round goes so often through all three, for the disk has moods that last some milliseconds."""
+LOTS = 24
+"""A round goes so often through all three, for a disk has moods that last some milliseconds."""
 
-TURNS = 28
+TURNS = 10
 RECORDS = b"." * 2600 + b"\n"
 """As much as the Arbiter appends for a turn: that this one ended, and that the next has started."""
 
@@ -44,7 +44,7 @@ def measure(setting: Setting) -> list[Row]:
         stack.callback(os.close, descriptor)
         pause = statistics.median(fleeting.debate.turns(TURNS))
         sides = (lasting.debate.turns, fleeting.debate.turns, lambda count: syncs(descriptor, count, pause))
-        rounds = [round_of(sides, setting.some(TURNS)) for _ in range(setting.rounds)]
+        rounds = [round_of(sides, setting.some(LOTS)) for _ in range(setting.rounds)]
     for side in (lasting, fleeting):
         side.debate.close()
     added = [statistics.median(durable) - statistics.median(fast) for durable, fast, _ in rounds]
@@ -59,12 +59,12 @@ def measure(setting: Setting) -> list[Row]:
     return [Row("P3", WHAT, TARGET, ratios(added, bare), basis, wall=True, detail=detail)]
 
 
-def round_of(sides: Sequence[Callable[[int], list[float]]], count: int) -> list[list[float]]:
-    """Let every side do its work in lots of ``count``, one after the other; return what each piece took."""
+def round_of(sides: Sequence[Callable[[int], list[float]]], lots: int) -> list[list[float]]:
+    """Let every side do its work in ``lots``, one side after the other; return what each piece took."""
     taken: list[list[float]] = [[] for _ in sides]
-    for _ in range(LOTS):
+    for _ in range(lots):
         for side, pieces in zip(sides, taken, strict=True):
-            pieces.extend(side(count))
+            pieces.extend(side(TURNS))
     return taken
 
 

@@ -422,7 +422,13 @@ def test_the_status_of_4096_seats_fits_in_a_line() -> None:
         choices=("keep", "cold", "skip", "remove", "terminate"),
     )
     cost = messages.Cost(
-        tokens_total=1, tokens_unknown_turns=0, usd_total=1.0, rounds=1, elapsed_s=1.0, caps={"max_tokens": 9}
+        tokens_total=1,
+        tokens_unknown_turns=0,
+        tokens_estimated=0,
+        usd_total=1.0,
+        rounds=1,
+        elapsed_s=1.0,
+        caps={"max_tokens": 9},
     )
     everyone = {f"seat_{number}_00000000": 1 for number in range(4096)}
     status = messages.Status(
@@ -435,6 +441,7 @@ def test_the_status_of_4096_seats_fits_in_a_line() -> None:
         speaking=None,
         cost=cost,
         repetition=dict.fromkeys(everyone, 0.5),
+        topic_overlap=dict.fromkeys(everyone, 0.5),
         seats=(one,) * 4096,
         warnings=(),
     )

@@ -23,6 +23,7 @@ PARTS = [messages.Meta, messages.Usage, messages.DeltaEntry, messages.Cost, mess
 COST = messages.Cost(
     tokens_total=412_000,
     tokens_unknown_turns=0,
+    tokens_estimated=0,
     usd_total=None,
     rounds=9,
     elapsed_s=4310,
@@ -405,6 +406,7 @@ def test_status_holds_everything_that_the_specification_shows() -> None:
         speaking=None,
         cost=COST,
         repetition={"qwen_coder_77AA11BB": 0.91, "claude_sonnet_deep_AB12CD34": 0.34},
+        topic_overlap={},
         seats=(),
         warnings=(),
     ).model_dump()

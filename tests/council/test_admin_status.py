@@ -33,6 +33,7 @@ def test_a_running_debate_is_told_in_a_few_lines() -> None:
         seat(BOB, state="speaking", brand=None, model=None, role_label=None, tokens=None, required=True),
         speaking=BOB,
         repetition={ADA: 0.914},
+        topic_overlap={ADA: 0.4},
         cost=cost(caps={"max_rounds": 12.0, "max_tokens": 500_000.0}),
         warnings=("every AI seat is of one brand",),
     )
@@ -47,6 +48,7 @@ def test_a_running_debate_is_told_in_a_few_lines() -> None:
         "Seat      ada_AB12CD34: active, connected",
         "          sceptic; claude sonnet; 3 turns, the last was turn 7; 12,500 tokens",
         "          repetition 0.91, most of it from turn 4",
+        "          uses 40% of the topic's words (mechanical; watch it fall)",
         "Seat      bob_77AA11BB: speaking, connected, required",
         "          no role; model unknown; 3 turns, the last was turn 7; tokens unknown",
         "Warning   every AI seat is of one brand",

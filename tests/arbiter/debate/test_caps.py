@@ -60,12 +60,13 @@ def test_tokens_are_counted_in_and_out_and_the_turn_that_reaches_the_cap_is_kept
 def test_unknown_usage_is_unknown_and_said() -> None:
     play = Playbook(caps={"max_tokens": 100})
     ada, bob, _ = play.everybody_joins()
-    play.speaks(ada, "A1", None)
+    play.speaks(ada, "Eight by", None)
     play.speaks(bob, "B1", Usage(model="m"))
     status = play.status()
     assert status.cost.tokens_total is None
     assert status.cost.tokens_unknown_turns == 2
-    assert any("2 turns reported no tokens" in warning for warning in status.warnings)
+    assert status.cost.tokens_estimated == 3, "a token is four bytes, rounded up for each turn"
+    assert any("2 turn(s) reported no tokens" in warning for warning in status.warnings)
     assert play.seat(ada).tokens is None
 
 
@@ -186,3 +187,10 @@ def test_no_usage_makes_the_sum_unspeakable() -> None:
     status = play.status()
     assert (status.cost.tokens_total, status.cost.usd_total) == (MAX_COUNT, MAX_USD)
     assert (status.seats[0].tokens, status.seats[0].usd) == (MAX_COUNT, MAX_USD)
+
+
+def test_a_client_that_reports_nothing_cannot_pass_the_cap_on_tokens_by() -> None:
+    play = Playbook(caps={"max_tokens": 100})
+    ada, *_ = play.everybody_joins()
+    play.speaks(ada, "x" * 400, None)
+    assert play.state() is DebateState.STOPPED_BY_CAP

@@ -270,3 +270,24 @@ def test_a_record_that_was_delayed_pauses_a_debate_that_runs_and_no_other() -> N
     play.skips("ada")
     play.commands(Resume())
     assert play.speaking == "bob"
+
+
+def test_a_pause_that_lasts_too_long_is_said_once_and_changes_nothing() -> None:
+    play = Playbook(limits={"max_pause_seconds": 60, "turn_seconds": 500})
+    _, bob, _ = play.everybody_joins()
+    play.is_lost(bob)
+    assert play.debate.next_deadline() == play.now + 60
+    play.after(60)
+    assert play.latest_events() == [EventName.PAUSE_OVERDUE]
+    assert play.state() is DebateState.PAUSED
+    play.after(600)
+    assert EventName.PAUSE_OVERDUE not in play.latest_events()
+
+
+def test_a_pause_that_ended_is_not_overdue() -> None:
+    play = Playbook(limits={"max_pause_seconds": 60, "turn_seconds": 500})
+    play.everybody_joins()
+    play.commands(Pause())
+    play.commands(Resume())
+    play.after(60)
+    assert play.events(EventName.PAUSE_OVERDUE) == []

@@ -34,7 +34,7 @@ from consilium.messages import (
     Usage,
     When,
 )
-from consilium.records import AnyEntry, EventName, HeaderRecord, TurnOutcome, TurnRecord
+from consilium.records import AnyEntry, EventName, EventRecord, HeaderRecord, TurnOutcome, TurnRecord
 
 
 def told(effects: list[Effect]) -> list[AnyEntry]:
@@ -193,6 +193,11 @@ def test_what_tells_no_debate_is_refused() -> None:
     ended = next(entry for entry in rest if isinstance(entry, TurnRecord))
     with pytest.raises(TranscriptError, match="without having begun"):
         restore(header, [(0.0, ended)])
+    nobody = EventRecord(event=EventName.PARTICIPANT_UPDATED, participant_id=participant("eve"))
+    empty = EventRecord(event=EventName.TOPIC_CHANGED)
+    for entry in (nobody, empty):
+        with pytest.raises(TranscriptError, match="tells no debate"):
+            restore(header, [(0.0, entry)])
 
 
 def test_the_events_that_move_nothing_are_these() -> None:
@@ -201,6 +206,7 @@ def test_the_events_that_move_nothing_are_these() -> None:
         EventName.PARTICIPANT_MEMORY_LOST,
         EventName.CAP_REACHED,
         EventName.ARBITER_RESTARTED,
+        EventName.PAUSE_OVERDUE,
     } == UNMOVED
 
 
