@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from arbiter.debate.caps import Meter
 from arbiter.debate.delta import MODERATOR, Contribution, Discourse
-from arbiter.debate.drift import topic_overlap
 from arbiter.debate.effects import Append, Channel, Effect, EndSession, Send
 from arbiter.debate.policy import POLICIES, Floor, named_in
 from arbiter.debate.roster import Roster, Seat, Standing
@@ -18,6 +17,7 @@ from arbiter.debate.schedule import Schedule
 from arbiter.debate.states import TRANSITIONS
 from arbiter.debate.turn import OpenTurn
 from consilium import messages
+from consilium.config import TurnPolicy
 from consilium.messages import DebateState, Phase, PromptSent, as_reason
 from consilium.records import EventName, EventRecord, HeaderRecord, TurnOutcome, TurnRecord
 
@@ -121,9 +121,10 @@ class Flow:
             self._say(seat, turn, text)
 
     def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
-        seat.repetition = seat.said.add(turn.turn_id, text) or seat.repetition
-        seat.topic_overlap = topic_overlap(self.topic, text)
-        self._named = (*self._named, *named_in(text, seat, self.roster.joined()))[-64:]
+        seat.said.add(turn.turn_id, text)
+        seat.latest_text = text
+        if self.council.turn_policy is TurnPolicy.MOST_RECENTLY_CONTRADICTED:
+            self._named = (*self._named, *named_in(text, seat, self.roster.joined()))[-64:]
         contribution = Contribution(seat.participant_id, text, seat.pseudonym, seat.meta.role_label)
         if self.council.opening == "sealed" and turn.phase is Phase.OPENING is self.phase:
             self.discourse.seal(contribution)

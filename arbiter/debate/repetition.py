@@ -25,13 +25,26 @@ class Score:
 
 
 class Repetition:
-    """What one seat has said, by its word 3-grams."""
+    """What one seat has said, by its word 3-grams. It is scored when somebody asks, not while others wait."""
 
     def __init__(self) -> None:
         self._turns: dict[Gram, list[int]] = {}
+        self._unread: list[tuple[int, str]] = []
+        self._latest: Score | None = None
 
-    def add(self, turn_id: int, text: str) -> Score | None:
-        """Score a turn against the seat's earlier ones, then remember it. None: too short to be scored."""
+    def add(self, turn_id: int, text: str) -> None:
+        """Remember a turn."""
+        self._unread.append((turn_id, text))
+
+    @property
+    def latest(self) -> Score | None:
+        """The score of the latest turn long enough to have one, against the seat's earlier turns."""
+        for turn_id, text in self._unread:
+            self._latest = self._score(turn_id, text) or self._latest
+        self._unread.clear()
+        return self._latest
+
+    def _score(self, turn_id: int, text: str) -> Score | None:
         words = _WORD.findall(text.casefold())
         grams = set(zip(words, words[1:], words[2:], strict=False))
         if not grams:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from arbiter.debate.caps import tokens_of, total, total_usd
-from arbiter.debate.repetition import Repetition, Score
+from arbiter.debate.repetition import Repetition
 from consilium.errors import ErrorCode, PeerError
 from consilium.messages import DisconnectPolicy
 
@@ -54,8 +54,7 @@ class Seat:
     tokens: int | None = None
     usd: float | None = None
     said: Repetition = field(default_factory=Repetition)
-    repetition: Score | None = None
-    topic_overlap: float | None = None
+    latest_text: str | None = None
 
     @property
     def present(self) -> bool:

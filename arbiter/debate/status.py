@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from arbiter.debate.drift import topic_overlap
 from arbiter.debate.roster import Standing
 from consilium.messages import SeatStatus, Status, as_reason
 
@@ -32,14 +33,15 @@ def report(debate: Flow, now: float) -> Status:
         speaking=None if debate.turn is None else debate.turn.participant_id,
         cost=debate.meter.cost(now),
         repetition={
-            seat.participant_id: round(seat.repetition.share, 3)
+            seat.participant_id: round(score.share, 3)
             for seat in seats
-            if seat.repetition is not None
+            if (score := seat.said.latest) is not None
         },
         topic_overlap={
-            seat.participant_id: round(seat.topic_overlap, 3)
+            seat.participant_id: round(overlap, 3)
             for seat in seats
-            if seat.topic_overlap is not None
+            if seat.latest_text is not None
+            and (overlap := topic_overlap(debate.topic, seat.latest_text)) is not None
         },
         seats=tuple(_seat(debate, seat) for seat in seats),
         warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats)),
@@ -49,6 +51,7 @@ def report(debate: Flow, now: float) -> Status:
 def _seat(debate: Flow, seat: Seat) -> SeatStatus:
     troubled = seat in debate.roster.troubled()
     choices = () if not troubled else CHOICES_HERE if seat.present else CHOICES_GONE
+    score = seat.said.latest
     speaking = debate.turn is not None and debate.turn.participant_id == seat.participant_id
     return SeatStatus(
         participant_id=seat.participant_id,
@@ -63,7 +66,7 @@ def _seat(debate: Flow, seat: Seat) -> SeatStatus:
         last_turn=seat.last_turn,
         tokens=seat.tokens,
         usd=seat.usd,
-        repeats_turn=None if seat.repetition is None else seat.repetition.turn,
+        repeats_turn=None if score is None else score.turn,
         fault=seat.fault if seat.standing is Standing.FAULTY else None,
         prompt_sent=seat.prompt_sent,
         choices=choices,

@@ -7,44 +7,55 @@ from playbook import Playbook, participant
 from arbiter.debate.repetition import Repetition, Score
 
 
+class Said(Repetition):
+    """What a seat has said, scored at once."""
+
+    def score(self, turn_id: int, text: str) -> Score | None:
+        self.add(turn_id, text)
+        return self.latest
+
+
 def test_what_was_never_said_before_is_no_repetition() -> None:
-    said = Repetition()
-    assert said.add(1, "Wrap the service and leave the rest alone.") == Score(0.0, None)
-    assert said.add(2, "Every rewrite I have seen was late.") == Score(0.0, None)
+    said = Said()
+    assert said.score(1, "Wrap the service and leave the rest alone.") == Score(0.0, None)
+    assert said.score(2, "Every rewrite I have seen was late.") == Score(0.0, None)
 
 
 def test_the_same_words_again_are_a_whole_repetition_of_that_turn() -> None:
-    said = Repetition()
-    said.add(1, "Wrap the service and leave the rest alone.")
-    said.add(5, "Every rewrite I have seen was late.")
-    assert said.add(9, "wrap the SERVICE, and leave the rest alone!") == Score(1.0, 1)
+    said = Said()
+    said.score(1, "Wrap the service and leave the rest alone.")
+    said.score(5, "Every rewrite I have seen was late.")
+    assert said.score(9, "wrap the SERVICE, and leave the rest alone!") == Score(1.0, 1)
 
 
 def test_half_of_the_words_are_half_a_repetition() -> None:
-    said = Repetition()
-    said.add(1, "one two three four")
-    score = said.add(2, "one two three four five six")
+    said = Said()
+    said.score(1, "one two three four")
+    score = said.score(2, "one two three four five six")
     assert score == Score(0.5, 1)
 
 
 def test_a_turn_stitched_from_others_is_a_repetition_and_the_largest_piece_names_its_turn() -> None:
-    said = Repetition()
-    said.add(1, "one two three four")
-    said.add(2, "five six seven eight nine")
-    score = said.add(3, "one two three four five six seven eight nine")
+    said = Said()
+    said.score(1, "one two three four")
+    said.score(2, "five six seven eight nine")
+    score = said.score(3, "one two three four five six seven eight nine")
     assert score is not None
     assert (round(score.share, 2), score.turn) == (0.71, 2)
 
 
 def test_of_equal_turns_the_earliest_is_named() -> None:
-    said = Repetition()
+    said = Said()
     for turn in (1, 2, 3):
-        said.add(turn, "one two three")
-    assert said.add(4, "one two three") == Score(1.0, 1)
+        said.score(turn, "one two three")
+    assert said.score(4, "one two three") == Score(1.0, 1)
 
 
 def test_two_words_cannot_be_scored() -> None:
-    assert Repetition().add(1, "Hm, no.") is None
+    said = Said()
+    assert said.score(1, "Hm, no.") is None
+    said.score(2, "Hm, no, yes.")
+    assert said.score(3, "Hm.") == Score(0.0, None), "the score of the latest turn that has one"
 
 
 def test_status_shows_the_latest_score_of_each_seat() -> None:
@@ -62,7 +73,15 @@ def test_status_shows_the_latest_score_of_each_seat() -> None:
 
 
 def test_one_turn_of_a_thousand_is_found() -> None:
-    said = Repetition()
+    said = Said()
     for turn in range(1000):
-        said.add(turn, " ".join(f"w{turn}x{n}" for n in range(250)))
-    assert said.add(1000, " ".join(f"w500x{n}" for n in range(250))) == Score(1.0, 500)
+        said.score(turn, " ".join(f"w{turn}x{n}" for n in range(250)))
+    assert said.score(1000, " ".join(f"w500x{n}" for n in range(250))) == Score(1.0, 500)
+
+
+def test_turns_are_scored_in_their_order_whenever_one_asks() -> None:
+    said = Repetition()
+    for turn in (1, 2, 3):
+        said.add(turn, "one two three four")
+    assert said.latest == Score(1.0, 1)
+    assert said.latest == Score(1.0, 1)
