@@ -24,9 +24,10 @@ from arbiter.debate.restore import RESTARTED, restore
 from arbiter.debate.states import TERMINAL
 from arbiter.edge.limits import TokenBucket
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
+from arbiter.inbox import Inbox
 from arbiter.journal import Journal
 from arbiter.reception import Reception
-from arbiter.service import INBOX, Service
+from arbiter.service import Service
 from consilium.certificate import CertificateRefused, identify_arbiter, validity
 from consilium.credentials import Credentials
 from consilium.errors import TranscriptError, UserError
@@ -42,16 +43,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from anyio.abc import SocketListener, TaskGroup, TaskStatus
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     from arbiter.debate.effects import Effect
-    from arbiter.debate.events import Event
     from arbiter.recovery import Recovered
     from consilium.config import Council
     from consilium.records import HeaderRecord
 
     Listeners = Mapping[str, Sequence[SocketListener]]
-    Inbox = tuple[MemoryObjectSendStream[Event], MemoryObjectReceiveStream[Event]]
 
 GRACE = 5.0
 """Seconds that everybody has to hear how it ended, before the Arbiter closes."""
@@ -251,12 +249,9 @@ def _take_up(path: Path, header: HeaderRecord, recovered: Recovered, council: Co
 
 
 def _build(debate: Debate, journal: Journal, first: list[Effect], stack: contextlib.AsyncExitStack) -> House:
-    streams: Inbox = anyio.create_memory_object_stream(INBOX)
-    post, inbox = streams
-    for end in streams:
-        stack.enter_context(end)
+    inbox = stack.enter_context(Inbox())
     reception = Reception(
-        post.send,
+        inbox.post,
         lambda from_seq: follow(journal, from_seq),
         DEFAULT_PROFILES,
         heartbeat=debate.council.limits.heartbeat_seconds,

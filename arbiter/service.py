@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ import anyio
 from arbiter.connection import to_error
 from arbiter.debate import effects, events, status
 from arbiter.debate.states import TERMINAL
+from arbiter.inbox import SIZE
 from consilium import messages
 from consilium.errors import PeerError, TranscriptError
 from consilium.messages import DebateState, Terminate, as_reason
@@ -29,18 +31,15 @@ from consilium.records import EventName, EventRecord
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from anyio.streams.memory import MemoryObjectReceiveStream
     from pydantic import JsonValue
 
     from arbiter.debate import Debate
     from arbiter.debate.effects import Effect
     from arbiter.debate.events import Event
+    from arbiter.inbox import Inbox
     from arbiter.journal import Journal
     from arbiter.reception import Reception
     from consilium.records import AnyEntry
-
-INBOX = 1024
-"""Events that may wait for the owner; whoever posts more waits with them."""
 
 RETRY = 2.0
 """Seconds from one attempt to write what the disk has refused to the next."""
@@ -59,7 +58,7 @@ class Service:
         debate: Debate,
         journal: Journal,
         reception: Reception,
-        inbox: MemoryObjectReceiveStream[Event],
+        inbox: Inbox,
         clock: Callable[[], float],
         *,
         first: Sequence[Effect] | None = None,
@@ -80,14 +79,19 @@ class Service:
         self._begun = False
         self._broken = False
         self._over = False
+        self._moved = anyio.Event()  # set when the alarm has to look again
+        self._set_for: float | None = None
 
     async def run(self) -> DebateState:
         """Hold the debate; return its outcome."""
         try:
             await self._guard(self._begin())
             self._begun = True
-            while not (self._broken or self._debate.state in TERMINAL):
-                await self._guard(self._step(await self._next()))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._ring)
+                while not (self._broken or self._debate.state in TERMINAL):
+                    await self._guard(self._step(await self._receive()))
+                tasks.cancel_scope.cancel()
         except BaseException:
             self._inbox.close()
             raise
@@ -112,16 +116,28 @@ class Service:
     async def _receive(self) -> Event:
         return self._set_aside.popleft() if self._set_aside else await self._inbox.receive()
 
-    async def _next(self) -> Event:
+    async def _ring(self) -> None:
+        """Post the alarm when it is due. A deadline that moves away is found out on waking, and costs nothing."""
+        while True:
+            self._set_for = due = self._debate.next_deadline()
+            self._moved = anyio.Event()
+            with anyio.move_on_after(math.inf if due is None else max(due - self._now(), 0)):
+                await self._moved.wait()
+                continue
+            due = self._debate.next_deadline()
+            if due is not None and due <= self._now():
+                await self._inbox.post(events.AlarmRang())
+                await self._moved.wait()  # until it was heard: a debate that stands still hears it later
+
+    def _look_again(self, event: Event) -> None:
         due = self._debate.next_deadline()
-        if due is None:
-            return await self._receive()
-        with anyio.move_on_after(max(due - self._now(), 0)):
-            return await self._receive()
-        return events.AlarmRang()
+        sooner = due is not None and (self._set_for is None or due < self._set_for)
+        if sooner or isinstance(event, events.AlarmRang):
+            self._moved.set()
 
     async def _step(self, event: Event) -> None:
         todo = self._debate.handle(event, self._now())
+        self._look_again(event)
         await self._carry_out(todo)
         if isinstance(event, events.SeatRegistered) and any(isinstance(e, effects.Refuse) for e in todo):
             self._reception.end(event.session, "refused")
@@ -179,7 +195,7 @@ class Service:
     async def _put_off(self, reason: str, now: float) -> None:
         """Set aside what comes; tell an operator who asks what is the matter, and let one end the debate."""
         while True:
-            if len(self._set_aside) >= INBOX:
+            if len(self._set_aside) >= SIZE:
                 await anyio.sleep_forever()
             event = await self._inbox.receive()
             match event:

@@ -22,10 +22,11 @@ from certificates import clock as real_time
 
 from arbiter.debate import Debate
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
+from arbiter.inbox import SIZE, Inbox
 from arbiter.journal import Journal
 from arbiter.main import House, follow
 from arbiter.reception import Reception
-from arbiter.service import INBOX, Service
+from arbiter.service import Service
 from consilium import messages as m
 from consilium.channel import Channel
 from consilium.codec import Codec
@@ -43,9 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from anyio.abc import SocketListener, SocketStream
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from arbiter.debate.events import Event
     from arbiter.disk import Disk
     from consilium.codec import Line
     from consilium.config import Council
@@ -313,7 +312,7 @@ async def house(
     clock: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], float] = real_time,
     grace: float = 0.3,
-    inbox: int = INBOX,
+    inbox: int = SIZE,
     buffer: int | None = None,
 ) -> AsyncIterator[Home]:
     """Hold ``council``'s debate in this process until the block ends.
@@ -326,24 +325,23 @@ async def house(
     journal = Journal.create(
         folder / "debate.jsonl", signer=HeadSigner.load(own), clock=wall_clock, disk=disk
     )
-    ends: tuple[MemoryObjectSendStream[Event], MemoryObjectReceiveStream[Event]]
-    ends = anyio.create_memory_object_stream(inbox)
+    ends = Inbox(inbox)
     reception = Reception(
-        ends[0].send,
+        ends.post,
         lambda from_seq: follow(journal, from_seq),
         profiles,
         heartbeat=council.limits.heartbeat_seconds,
         clock=clock,
         wall_clock=wall_clock,
     )
-    held = House(Service(debate, journal, reception, ends[1], clock), reception, journal)
+    held = House(Service(debate, journal, reception, ends, clock), reception, journal)
     listeners = {name: await bind(HOST, 0, setting=name) for name in TO_PEER}
     if buffer is not None:
         for listener in (each for some in listeners.values() for each in some):
             listener.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
     ports = {name: some[0].extra(SocketAttribute.local_port) for name, some in listeners.items()}
     home = Home(folder, held, debate, ports, authority)
-    with ends[0], ends[1]:
+    with ends:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_live, home, listeners, own, grace)

@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 from anyio.abc import SocketAttribute
@@ -21,10 +21,11 @@ from anyio.abc import SocketAttribute
 from arbiter.debate import Debate
 from arbiter.disk import RealDisk
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
+from arbiter.inbox import Inbox
 from arbiter.journal import Journal
 from arbiter.main import follow
 from arbiter.reception import Reception
-from arbiter.service import INBOX, Service
+from arbiter.service import Service
 from benchmarks.hosts import common, model
 from benchmarks.hosts.fleeting import Fleeting
 from benchmarks.texts import english
@@ -117,10 +118,10 @@ async def open_one(
     tasks: TaskGroup, debate: Debate, record: Journal | Fleeting, context: ssl.SSLContext
 ) -> list[int]:
     """Start one debate with a control and a data port of its own; return the two."""
-    post, inbox = anyio.create_memory_object_stream[Any](INBOX)
+    inbox = Inbox()
     journal = cast("Journal", record)  # the owner of a debate only appends
     reception = Reception(
-        post.send,
+        inbox.post,
         lambda from_seq: follow(journal, from_seq),
         PROFILES,
         heartbeat=HOUR,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -37,10 +38,11 @@ def measure(setting: Setting) -> list[Row]:
         subject.append(lowest(one))
         bare.append(lowest(other))
     wall, wall_bare = [each[0] for each in subject], [each[0] for each in bare]
-    cpu = (
-        f"CPU {min(each[1] for each in subject) * 1e3:.0f} ms to {min(each[1] for each in bare) * 1e3:.0f} ms"
+    basis = (
+        f"{statistics.median(wall) * 1e3:.0f} ms to {statistics.median(wall_bare) * 1e3:.0f} ms, CPU "
+        f"{statistics.median(cpu for _, cpu in subject) * 1e3:.0f} ms to "
+        f"{statistics.median(cpu for _, cpu in bare) * 1e3:.0f} ms"
     )
-    basis = f"{min(wall) * 1e3:.0f} ms to {min(wall_bare) * 1e3:.0f} ms; {cpu}"
     detail = {"subject_s": wall, "reference_s": wall_bare}
     return [Row("P13", what, wall_target, ratios(wall, wall_bare), basis, wall=True, detail=detail)]
 

@@ -59,18 +59,26 @@ def test_only_the_rows_that_were_asked_for_are_shown_and_kept(
     assert [row["number"] for row in kept(tmp_path)["rows"]] == ["P1"]
 
 
-def test_a_target_that_was_not_reached_shows_in_the_exit_code(
+def test_a_target_that_is_named_and_not_reached_shows_in_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fake(monkeypatch, tmp_path, made("P2", 9.0), made("P1", 1.0))
-    assert command.main(["--quick"]) == 1
+    assert command.main(["--quick", "P1", "P2"]) == 1
+    assert [row["verdict"] for row in kept(tmp_path)["rows"]] == ["yes", "no"]
+
+
+def test_without_names_the_table_is_a_report_and_fails_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake(monkeypatch, tmp_path, made("P2", 9.0), made("P1", 1.0))
+    assert command.main(["--quick"]) == 0
     assert [row["verdict"] for row in kept(tmp_path)["rows"]] == ["yes", "no"]
 
 
 def test_a_busy_machine_fails_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake(monkeypatch, tmp_path, made("P1", 9.0))
     monkeypatch.setattr(machine, "load", lambda: 1000.0)
-    assert command.main(["--quick"]) == 0
+    assert command.main(["--quick", "P1"]) == 0
     assert kept(tmp_path)["rows"][0]["skipped"].startswith("load 1000.0 on ")
 
 

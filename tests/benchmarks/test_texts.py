@@ -24,6 +24,6 @@ def test_the_discourse_is_the_same_in_every_run() -> None:
 def test_no_seat_of_a_measured_debate_repeats_itself() -> None:
     said = Repetition()
     for turn in range(200):
-        score = said.add(turn, SAID[turn * SPEECH_CHARS :][:SPEECH_CHARS])
-        assert score is not None
-        assert score.share < 0.05
+        said.add(turn, SAID[turn * SPEECH_CHARS :][:SPEECH_CHARS])
+        assert said.latest is not None
+        assert said.latest.share < 0.05
