@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from consilium.config import Caps, Council, Participant
@@ -106,6 +106,8 @@ def test_a_second_debate_in_the_same_second_gets_a_folder_of_its_own(tmp_path: P
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
+@example("\x85")
+@example("a\u2028b \u2029 c\n\x85d")
 @settings(max_examples=100, deadline=None)
 def test_any_topic_survives_the_way_into_the_file_and_back(topic: str) -> None:
     from council.workspace import _dump  # noqa: PLC0415 - the part without a disk
