@@ -59,6 +59,7 @@ class Activity:
     def __init__(self, now: float) -> None:
         self.what = "starting"
         self._since = now
+        self._paused = False
 
     def set(self, what: str, now: float) -> None:
         """Begin something else."""
@@ -70,10 +71,14 @@ class Activity:
             case EventRecord(event=EventName.TURN_STARTED):
                 self.set(f"{short(entry.participant_id)} is thinking", now)
             case EventRecord(event=EventName.DEBATE_PAUSED):
+                self._paused = True
                 self.set("the debate is paused", now)
             case EventRecord(event=EventName.DEBATE_ENDED):
                 self.set("closing", now)
-            case TurnRecord() | EventRecord(event=EventName.DEBATE_RESUMED | EventName.DEBATE_STARTED):
+            case EventRecord(event=EventName.DEBATE_RESUMED | EventName.DEBATE_STARTED):
+                self._paused = False
+                self.set("choosing the next speaker", now)
+            case TurnRecord() if not self._paused:  # a turn that was open at the pause ends in it
                 self.set("choosing the next speaker", now)
 
     def seconds(self, now: float) -> float:

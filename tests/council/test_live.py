@@ -305,6 +305,20 @@ def test_what_is_under_way_follows_the_record(entry: AnyEntry, doing: str) -> No
     assert screen.last() == f"… {doing}, 3 s\n"
 
 
+def test_a_pause_lasts_until_it_is_lifted_whatever_turn_ends_in_it() -> None:
+    screen = Screen()
+    for entry, doing in (
+        (event(EventName.TURN_STARTED, SCEPTIC, turn=1), "sceptic is thinking"),
+        (event(EventName.DEBATE_PAUSED, reason="operator"), "the debate is paused"),
+        (turn(1), "the debate is paused"),
+        (event(EventName.DEBATE_RESUMED), "choosing the next speaker"),
+        (turn(2), "choosing the next speaker"),
+    ):
+        screen.view.record(stored(entry), 100.0)
+        screen.view.tick(103.0)
+        assert screen.last() == f"… {doing}, 3 s\n"
+
+
 # --- programs ------------------------------------------------------------------------------------------
 
 
