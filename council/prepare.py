@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from consilium.errors import UserError
 from consilium.settings import Ports, check_council, load_council
 from council import builtin
+from council.builtin import EMBEDDED_PRESET
 from council.model import model_file
 from council.startup import HOST, MODEL_URL, Job, speaks_openai
 from council.workspace import Workspace, default_folder
@@ -37,7 +38,9 @@ def prepare(options: argparse.Namespace) -> Job:
     ports = Ports(**{key: port for key, port in given.items() if port is not None})
     _check_ports(ports)
     endpoint = os.environ.get(MODEL_URL) or None
-    if endpoint is None and speaks_openai(council):
+    if endpoint is not None:
+        _check_models(council, endpoint)
+    elif speaks_openai(council):
         model_file()
     roles = [
         find_role(seat.role, council_file=options.file).path for seat in council.participants if seat.role
@@ -100,6 +103,18 @@ def _check_seats(council: Council) -> None:
         raise UserError(
             f"participants names {', '.join(uninvited)}, which the static roster does not admit",
             hint="add the name under roster.participants, or leave that list out",
+        )
+
+
+def _check_models(council: Council, endpoint: str) -> None:
+    """Refuse to guess what a server of the person's own serves: the record would name a model untruly."""
+    nameless = [
+        seat.name for seat in council.participants if seat.preset == EMBEDDED_PRESET and not seat.model
+    ]
+    if nameless:
+        raise UserError(
+            f"{MODEL_URL} names the server {endpoint}, but nothing names the model of {', '.join(nameless)}",
+            hint="give each of these participants its `model` in a council file (-f), or unset the variable",
         )
 
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from council.workspace import Workspace
 
 HOST = "127.0.0.1"
+"""Everything that `up` starts listens on loopback."""
 
 MODEL_URL = "CONSILIUM_MODEL_URL"
 """The variable that names an OpenAI-compatible endpoint to use instead of the embedded model."""
-"""Everything that `up` starts listens on loopback."""
 
 MODEL_STAGE, ARBITER_STAGE, SEAT_STAGE = 0, 1, 2
 """Seats end before the Arbiter, and the Arbiter before the model."""
@@ -69,7 +69,8 @@ class Startup:
         """Start everything. Raises `UserError` when a process ends, or is not ready in time."""
         self._doing("making certificates for this debate")
         issued = await anyio.to_thread.run_sync(self._issue)
-        url = self._job.endpoint or (await self._start_model() if needs_model(self._job) else None)
+        # A server of the person's own needs no telling: the seats inherit the variable that names it.
+        url = await self._start_model() if needs_model(self._job) else None
         ports = await self._start_arbiter(issued.arbiter)
         await self._start_seats(issued.seats, ports, url)
         return Endpoint(HOST, ports["admin"], issued.operator)

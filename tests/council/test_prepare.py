@@ -182,7 +182,17 @@ def test_an_embedded_model_that_is_not_installed_is_missed_at_once(monkeypatch: 
     monkeypatch.setattr(prepare_module, "model_file", missing)
     assert refusal() == "the embedded model is not installed"
     monkeypatch.setenv("CONSILIUM_MODEL_URL", "http://127.0.0.1:9/v1")
-    assert council("-f", write(LEAST + SEATS)).topic == "Shall we?"
+    named = LEAST + "participants: [{name: a, preset: llm, model: m}]\n"
+    assert council("-f", write(named)).topic == "Shall we?"
+
+
+def test_at_a_server_of_ones_own_every_seat_names_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONSILIUM_MODEL_URL", "http://127.0.0.1:9/v1")
+    seats = "participants: [{name: a, model: m}, {name: b}, {name: c}]\n"
+    assert refusal("-f", write(LEAST + seats)) == (
+        "CONSILIUM_MODEL_URL names the server http://127.0.0.1:9/v1, but nothing names the model of b, c\n"
+        "  give each of these participants its `model` in a council file (-f), or unset the variable"
+    )
 
 
 # --- ports ---------------------------------------------------------------------------------------------
