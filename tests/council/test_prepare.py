@@ -209,6 +209,28 @@ def test_a_port_in_use_is_named_before_anything_is_started(name: str) -> None:
         )
 
 
+def test_all_ports_in_use_are_named_in_one_message() -> None:
+    with socket.socket() as one, socket.socket() as two:
+        for other in (one, two):
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+        first, second = (other.getsockname()[1] for other in (one, two))
+        assert refusal("--control-port", str(first), "--admin-port", str(second)) == (
+            f"port {first} for control is in use, and port {second} for admin is in use\n"
+            "  give another with --control-port N, --admin-port N; 0 takes any free one"
+        )
+
+
+@pytest.mark.parametrize("wrong", ["role: nothing-like-it", "preset: clod"])
+def test_what_is_wrong_in_the_file_is_told_before_what_is_wrong_with_a_port(wrong: str) -> None:
+    seats = f"participants: [{{name: a, {wrong}}}]\n"
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        told = refusal("-f", write(LEAST + seats), "--data-port", str(other.getsockname()[1]))
+    assert told.startswith("there is no ")
+
+
 def test_one_port_cannot_serve_two_channels() -> None:
     assert refusal("--control-port", "7001", "--admin-port", "7001") == (
         "control and admin cannot both have port 7001"
