@@ -9,9 +9,12 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from consilium.errors import UserError
+from consilium.settings import check_council
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from consilium.config import Council
 
 NAME = "built-in council"
 """What a refusal calls it, where it would name a file."""
@@ -46,6 +49,11 @@ ROLES = (
 def tree(seats: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The council file's content for ``seats``."""
     return {"topic": TOPIC, "participants": list(seats), "caps": dict(CAPS)}
+
+
+def council() -> Council:
+    """The council that is held when nothing is said at all."""
+    return check_council(tree(seats_for(choose_roles(None, None))), {}, name=NAME)
 
 
 def choose_roles(seats: int | None, roles: Sequence[str] | None) -> list[str]:

@@ -15,7 +15,9 @@ import anyio
 
 from consilium.cli import READER_LEFT
 from consilium.console import wants_colour
-from council import orphans
+from consilium.errors import UserError
+from consilium.settings import load_council
+from council import builtin, orphans
 from council.causes import first_cause
 from council.closing import close
 from council.driver import INTERRUPTED, Driver
@@ -145,8 +147,9 @@ def _notices(
     job: Job, options: argparse.Namespace, which: Callable[[str], str | None] = shutil.which
 ) -> Iterator[str]:
     """What is worth saying once, before anything starts."""
-    if options.file is None and COUNCIL_FILE.exists():
-        yield f"Note: {COUNCIL_FILE} in this folder is not used. To hold it: consilium up -f {COUNCIL_FILE}"
+    if options.file is None and _says_otherwise(COUNCIL_FILE):
+        # A line of its own: what is to be copied is never wrapped.
+        yield f"Note: {COUNCIL_FILE} in this folder is not used. To hold it:\nconsilium up -f {COUNCIL_FILE}"
     if not needs_model(job):
         if job.endpoint is not None:
             yield f"Seats with the client llm speak through {job.endpoint} ({MODEL_URL})."
@@ -160,3 +163,13 @@ def _notices(
         names = ", ".join(found)
         yield f"Found here, and not used, since they cost money: {names}. Seats for them come later."
     yield f"For a better one, name a model server of your own ({MODEL_URL}=http://...) and each seat's model."
+
+
+def _says_otherwise(file: Path) -> bool:
+    """Whether ``file`` is there, and is anything else than the built-in council written out."""
+    if not file.exists():
+        return False
+    try:
+        return load_council(file) != builtin.council()
+    except UserError:  # somebody meant it to be held, and will want to know why it cannot be
+        return True

@@ -9,7 +9,7 @@ import pytest
 
 from consilium.config import Council
 from consilium.problems import SECTIONS
-from consilium.settings import check_council, load_council
+from consilium.settings import load_council
 from consilium.strict_yaml import read_tree
 from council import builtin
 from wrapper.adapters.presets import load_preset
@@ -24,8 +24,7 @@ def council() -> Council:
 
 
 def test_it_is_the_council_that_is_held_without_a_file(council: Council) -> None:
-    seats = builtin.seats_for(builtin.choose_roles(None, None))
-    assert council == check_council(builtin.tree(seats), {}, name=builtin.NAME)
+    assert council == builtin.council()
 
 
 def test_it_seats_three_different_points_of_view_on_the_embedded_model(council: Council) -> None:

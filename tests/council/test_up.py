@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 DOUBLE = Path(__file__).parents[1] / "seat_double.py"
+EXAMPLE = Path(__file__).parents[2] / "council.yaml"
 ANY_PORTS = ("--control-port", "0", "--data-port", "0", "--admin-port", "0")
 
 
@@ -634,6 +635,20 @@ def test_a_council_file_that_is_not_used_is_mentioned(
     assert "council.yaml" not in notices(tmp_path)
     (tmp_path / "council.yaml").touch()
     shutil.rmtree(tmp_path / "d")
-    assert "council.yaml in this folder is not used. To hold it: consilium up -f council.yaml" in notices(
-        tmp_path
-    )
+    told = notices(tmp_path).splitlines()
+    assert told[:2] == [
+        "Note: council.yaml in this folder is not used. To hold it:",
+        "consilium up -f council.yaml",
+    ]
+
+
+def test_a_council_file_that_is_the_built_in_council_written_out_is_not_mentioned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(startup.MODEL_URL)
+    shutil.copy(EXAMPLE, "council.yaml")
+    assert "council.yaml" not in notices(tmp_path)
+    Path("council.yaml").write_text(EXAMPLE.read_text().replace("max_rounds: 12", "max_rounds: 13"))
+    shutil.rmtree(tmp_path / "d")
+    assert "council.yaml in this folder is not used" in notices(tmp_path)
