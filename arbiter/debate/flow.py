@@ -51,6 +51,7 @@ class Flow:
         self.overdue_at: float | None = None
         self.reviving: set[str] = set()
         self._had_turn: set[str] = set()
+        self._passed_over: set[str] = set()
         self._last = -1
         self._named: tuple[str, ...] = ()
         self._effects: list[Effect] = []
@@ -134,9 +135,11 @@ class Flow:
     def skip(self, seat: Seat, *, gone: bool = False) -> None:
         """Count the seat's turn in this round as had, on the operator's word.
 
-        ``gone``: the debate also goes on without the seat, until that comes back by itself.
+        No policy chooses the seat again before the round is complete; NEXT still may call it. ``gone``: the
+        debate also goes on without the seat, until that comes back by itself.
         """
         self._had_turn.add(seat.participant_id)
+        self._passed_over.add(seat.participant_id)
         if gone:
             seat.standing = Standing.ABSENT
             seat.required = False
@@ -196,7 +199,9 @@ class Flow:
         for seat in rotation:
             if seat.participant_id == called:
                 return seat
-        floor = Floor(tuple(rotation), self._last, self._named)
+        # If all of them were passed over, the round is complete, and nobody is any more.
+        eligible = tuple(seat for seat in rotation if seat.participant_id not in self._passed_over)
+        floor = Floor(eligible or tuple(rotation), self._last, self._named)
         return POLICIES[self.council.turn_policy](floor)
 
     def _assign(self, seat: Seat, now: float) -> None:
@@ -258,6 +263,7 @@ class Flow:
     def end_round(self) -> tuple[Phase | None, str | None]:
         """Count a round as complete; return what the operator ordered for its end."""
         self._had_turn = set()
+        self._passed_over = set()
         self.meter.rounds += 1
         self.discourse.release()
         return self.schedule.take_round_end()
@@ -358,7 +364,9 @@ class Flow:
 
     def seat_of(self, turn: OpenTurn) -> Seat:
         """Return the seat whose turn it is."""
-        return self.roster.resolve(turn.participant_id)
+        seat = self.roster.known(turn.participant_id)
+        assert seat is not None, "a seat that is lost or leaves has no open turn"
+        return seat
 
     def record(self, event: EventName, seat: Seat | None, **data: Any) -> None:
         """Put an event on the record."""

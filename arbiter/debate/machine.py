@@ -155,13 +155,13 @@ class Debate(Flow):
         """§8: leaving by choice is no fault, but a required seat's absence pauses."""
         seat = self.roster.of_session(event.session)
         if self.turn is not None and self.turn.participant_id == seat.participant_id:
-            self.close_turn(TurnOutcome.SKIP, now, detail="the seat left")
+            self.close_turn(_left_as(self.turn), now, detail="the seat left")
         if seat.joined:
             self.record(EventName.PARTICIPANT_LEFT, seat, reason=event.reason, by="choice")
         self.end_session(event.session, "left")
         self.roster.depart(seat)
         self.reviving.discard(seat.participant_id)
-        if seat.required and self.has_started:
+        if seat.required and seat.joined and self.has_started:
             self.pause("missing_required_participant", now, missing=[seat])
         self.settle(now)
 
@@ -278,3 +278,13 @@ class Debate(Flow):
         events.RecordDelayed: _on_record_delayed,
         events.Operated: _on_operated,
     }
+
+
+def _left_as(turn: OpenTurn) -> TurnOutcome:
+    """What becomes of the turn of a seat that leaves in it: what was said is said.
+
+    UNREG may overtake an announced SPEECH on the other connection; nobody chose to skip then.
+    """
+    if turn.text is not None:
+        return TurnOutcome.SPEECH
+    return TurnOutcome.LOST if turn.announced else TurnOutcome.SKIP

@@ -172,8 +172,13 @@ class Roster:
         return seat
 
     def resolve(self, reference: str) -> Seat:
-        """Find a seat by participant id, or by a name that only one has. Raises `PeerError`."""
-        found = [s for s in self if reference in (s.participant_id, s.name)]
+        """Find a seat by participant id, or else by a name that only one has. Raises `PeerError`.
+
+        A name may read like the participant id of another seat: that one is meant then.
+        """
+        if (seat := self.known(reference)) is not None:
+            return seat
+        found = [seat for seat in self if seat.name == reference]
         if len(found) == 1:
             return found[0]
         known = ", ".join(seat.participant_id for seat in self) or "none"

@@ -58,6 +58,7 @@ def essence(debate: Debate) -> dict[str, Any]:
         "discourse": frozen(debate.discourse),
         "schedule": frozen(debate.schedule),
         "had_turn": frozen(debate._had_turn),
+        "passed_over": frozen(debate._passed_over),
         "last": debate._last,
         "named": debate._named,
         "rounds": debate.meter.rounds,
