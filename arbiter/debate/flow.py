@@ -303,9 +303,13 @@ class Flow:
         self.meter.hold(now)
         patience = self.council.limits.max_pause_seconds
         self.overdue_at = None if patience is None else now + patience
-        concerned = tuple(seat.participant_id for seat in missing)
+        concerned = [seat.participant_id for seat in missing]
         self.record(EventName.DEBATE_PAUSED, None, reason=reason, seats=list(concerned))
-        self.broadcast(messages.DebatePaused(reason=reason, missing=concerned))
+        for seat in self.roster:
+            if seat.session is not None:
+                # Decision 9: in a blind debate nobody is told whose turn it was that failed.
+                told = concerned if self.council.identity_visible else {seat.participant_id} & set(concerned)
+                self.send(seat.session, messages.DebatePaused(reason=reason, missing=tuple(told)))
 
     def restart(self, reason: str, now: float) -> list[Effect]:
         """Take up a debate whose Arbiter is back and whose connections are gone; return what to record."""

@@ -249,7 +249,8 @@ class Debate(Flow):
     # --- the operator and the curious ----------------------------------------------------------------
 
     def _on_status(self, event: events.StatusAsked, now: float) -> None:
-        report = status.report(self, now)
+        asker = self.roster.of_session(event.session) if event.channel is Channel.CONTROL else None
+        report = status.report(self, now, asker=asker)
         self.send(event.session, report, channel=event.channel, in_reply_to=event.msg_id)
 
     def _on_operated(self, event: events.Operated, now: float) -> None:

@@ -66,7 +66,7 @@ def test_unknown_usage_is_unknown_and_said() -> None:
     assert status.cost.tokens_total is None
     assert status.cost.tokens_unknown_turns == 2
     assert status.cost.tokens_estimated == 3, "a token is four bytes, rounded up for each turn"
-    assert any("2 turn(s) reported no tokens" in warning for warning in status.warnings)
+    assert any("2 turns reported no tokens" in warning for warning in status.warnings)
     assert play.seat(ada).tokens is None
 
 
