@@ -26,6 +26,7 @@ from council.causes import first_cause
 from council.course import FAULT, Course, Verdict
 from council.plan import Plan
 from council.processes import Ended, Processes, Said, processes
+from council.screen import SIGNALLED, TICK_SECONDS
 from council.startup import MODEL_STAGE, Startup
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     Post: TypeAlias = MemoryObjectSendStream["Happening"]
     Inbox: TypeAlias = MemoryObjectReceiveStream["Happening"]
 
-TICK_SECONDS = 0.2
-
 SEATING_SECONDS = 120.0
 """How long the seats may take until the debate starts."""
 
@@ -56,8 +55,6 @@ CLOSE_SECONDS = 3.0
 """How long TERMINATE may take, and then how long the processes may take to end by themselves."""
 
 INBOX = 100
-SIGNALLED = 128
-"""What a signal's number is added to in an exit code."""
 
 INTERRUPTED = "INTERRUPTED"
 MAX_REASON = 2000

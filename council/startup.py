@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from council.workspace import Workspace
 
 HOST = "127.0.0.1"
+"""Everything that `up` starts listens on loopback."""
 
 MODEL_URL = "CONSILIUM_MODEL_URL"
 """The variable that names an OpenAI-compatible endpoint to use instead of the embedded model."""
-"""Everything that `up` starts listens on loopback."""
 
 MODEL_STAGE, ARBITER_STAGE, SEAT_STAGE = 0, 1, 2
 """Seats end before the Arbiter, and the Arbiter before the model."""
