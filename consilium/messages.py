@@ -126,12 +126,14 @@ class TurnEnd(Message):
     """The turn is over (§5.4). Without a SPEECH it is a skip.
 
     ``speech`` says that a SPEECH was sent on the data channel: the two channels are two connections,
-    and this message can overtake it.
+    and this message can overtake it. ``usage`` is what a turn without one took: a client that passes was
+    asked all the same.
     """
 
     type: Literal["TURN_END"] = "TURN_END"
     turn_id: Count
     speech: bool = False
+    usage: Usage | None = None
 
 
 class TurnFailed(Message):

@@ -79,6 +79,7 @@ class TurnEnded:
     msg_id: str
     turn_id: int
     speech: bool
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ class Flow:
             seat.cursor = turn.heard
             seat.charge(turn.turn_id, usage)
             self._had_turn.add(seat.participant_id)
-        if outcome is not TurnOutcome.SKIP:
+        if outcome is not TurnOutcome.SKIP or usage is not None:
             self.meter.charge(usage, text)
         if text is not None:
             self._say(seat, turn, text)

@@ -212,7 +212,7 @@ class Debate(Flow):
 
     def _on_ended(self, event: events.TurnEnded, now: float) -> None:
         turn = self._own_turn(event.session, event.turn_id)
-        turn.end(speech=event.speech)
+        turn.end(speech=event.speech, usage=event.usage)
         self._close_if_over(turn, now)
 
     def _close_if_over(self, turn: OpenTurn, now: float) -> None:
