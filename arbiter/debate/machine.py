@@ -67,7 +67,7 @@ class Debate(Flow):
         if turn is None or now < turn.deadline:
             return
         seat = self.seat_of(turn)
-        sent = PromptSent.YES if turn.text is not None else PromptSent.MAYBE
+        sent = _sent(turn)
         self.close_turn(TurnOutcome.REVOKED, now, detail="deadline_exceeded")
         self._send_revoked(seat, turn, "deadline_exceeded")
         self.fail(seat, "deadline_exceeded", sent, now)
@@ -176,7 +176,7 @@ class Debate(Flow):
             return
         prompt_sent = None
         if self.turn is not None and self.turn.participant_id == seat.participant_id:
-            prompt_sent = PromptSent.MAYBE
+            prompt_sent = _sent(self.turn)
             self.close_turn(TurnOutcome.LOST, now, detail=event.reason)
         self.fail(seat, event.reason, prompt_sent, now)
 
@@ -279,6 +279,11 @@ class Debate(Flow):
         events.RecordDelayed: _on_record_delayed,
         events.Operated: _on_operated,
     }
+
+
+def _sent(turn: OpenTurn) -> PromptSent:
+    """Whether the client had the prompt of a turn that did not end well, as far as can be known."""
+    return PromptSent.YES if turn.text is not None else PromptSent.MAYBE
 
 
 def _left_as(turn: OpenTurn) -> TurnOutcome:

@@ -340,3 +340,11 @@ def test_a_newcomer_that_leaves_before_it_is_bound_does_not_pause_the_debate() -
     play.registers("dan", required=True)
     play.leaves("dan")
     assert play.state() is DebateState.RUNNING
+
+
+def test_a_seat_that_is_lost_after_its_speech_had_its_prompt() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.says(ada, "A1")
+    play.is_lost(ada)
+    assert play.seat("ada").prompt_sent is PromptSent.YES
