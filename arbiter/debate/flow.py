@@ -199,9 +199,9 @@ class Flow:
         for seat in rotation:
             if seat.participant_id == called:
                 return seat
-        # If all of them were passed over, the round is complete, and nobody is any more.
+        # Never nobody: once all of the rotation had their turn, or were passed over, a new round has begun.
         eligible = tuple(seat for seat in rotation if seat.participant_id not in self._passed_over)
-        floor = Floor(eligible or tuple(rotation), self._last, self._named)
+        floor = Floor(eligible, self._last, self._named)
         return POLICIES[self.council.turn_policy](floor)
 
     def _assign(self, seat: Seat, now: float) -> None:
