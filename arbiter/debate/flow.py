@@ -124,6 +124,7 @@ class Flow:
     def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
         seat.said.add(turn.turn_id, text)
         seat.latest_text = text
+        seat.last_speech = turn.turn_id
         if self.council.turn_policy is TurnPolicy.MOST_RECENTLY_CONTRADICTED:
             self._named = (*self._named, *named_in(text, seat, self.roster.joined()))[-64:]
         contribution = Contribution(seat.participant_id, text, seat.pseudonym, seat.meta.role_label)

@@ -51,6 +51,7 @@ class Seat:
     cursor: int = 0
     turns: int = 0
     last_turn: int | None = None
+    last_speech: int | None = None
     tokens: int | None = None
     usd: float | None = None
     said: Repetition = field(default_factory=Repetition)

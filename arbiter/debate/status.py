@@ -32,7 +32,8 @@ def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
         topic=debate.topic,
         turn_counter=debate.turn_counter,
         turns_since={
-            seat.participant_id: debate.turn_counter - (seat.last_turn or 0)
+            # A skip is no sign of a person: a wrapper skips by itself for one who is away (§9.3).
+            seat.participant_id: debate.turn_counter - (seat.last_speech or 0)
             for seat in seats
             if seat.meta.brand == "human"
         },
