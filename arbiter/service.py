@@ -117,7 +117,7 @@ class Service:
         return self._set_aside.popleft() if self._set_aside else await self._inbox.receive()
 
     async def _ring(self) -> None:
-        """Post the alarm when it is due. A deadline that moves away is found out on waking, and costs nothing."""
+        """Post the alarm when it is due. That a deadline has moved away is found out on waking."""
         while True:
             self._set_for = due = self._debate.next_deadline()
             self._moved = anyio.Event()
@@ -147,7 +147,9 @@ class Service:
             await self._perform(todo)
             while self._refusal is not None:
                 delayed, self._refusal = events.RecordDelayed(self._refusal), None
-                await self._perform(self._debate.handle(delayed, self._now()))
+                todo = self._debate.handle(delayed, self._now())
+                self._look_again(delayed)
+                await self._perform(todo)
         except TranscriptError as failure:
             await self._perform(self._debate.handle(events.RecordFailed(str(failure)), self._now()))
 

@@ -19,7 +19,7 @@ from consilium import headseal
 from consilium import messages as m
 from consilium.inspection import inspect
 from consilium.messages import DebateState
-from consilium.records import TurnOutcome, TurnRecord, unseal
+from consilium.records import EventName, TurnOutcome, TurnRecord, unseal
 from consilium.transcript import read_head, read_lines
 
 if TYPE_CHECKING:
@@ -237,6 +237,25 @@ async def test_a_turn_does_not_run_out_while_the_disk_is_full(
         (turn,) = [entry for entry in entries(home) if isinstance(entry, TurnRecord)]
         assert (turn.outcome, turn.text) == (TurnOutcome.SPEECH, "In time.")
         assert turn.duration_s < 0.5
+
+
+async def test_a_pause_that_the_disk_began_is_overdue_in_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "RETRY", 0.05)
+    disk = FaultyDisk(only=is_transcript)
+    limits = {"turn_seconds": 30, "max_pause_seconds": 0.2}
+    async with debate(tmp_path, ("ada", "bob"), disk=disk, limits=limits) as home:
+        operator = await home.operator()
+        ada, _ = await home.joined("ada", "bob")
+        await ada.turn()
+        disk.on_write = NO_SPACE
+        await operator.say(m.Inject(text="Mind the disk."))
+        await ada.control.hear(m.DebatePaused)
+        disk.on_write = None
+        overdue = EventName.PAUSE_OVERDUE
+        with anyio.fail_after(5):
+            await until(lambda: any(getattr(entry, "event", None) is overdue for entry in entries(home)))
 
 
 async def test_an_operator_may_end_a_debate_that_the_disk_holds_up(
