@@ -167,12 +167,14 @@ class Service:
         log.error("the debate stands still, and goes on by itself once there is space: %s", reason)
         if self._debate.state in (DebateState.RUNNING, DebateState.RESUMING):
             self._reception.broadcast(messages.DebatePaused(reason=as_reason(reason)))
-        while self._journal.failure is not None:
-            with anyio.move_on_after(RETRY):
-                await self._put_off(reason, since - self._stood_still)
-            with suppress(TranscriptError):
-                await self._journal.retry()
-        self._stood_still += self._clock() - since
+        try:
+            while self._journal.failure is not None:
+                with anyio.move_on_after(RETRY):
+                    await self._put_off(reason, since - self._stood_still)
+                with suppress(TranscriptError):
+                    await self._journal.retry()
+        finally:
+            self._stood_still += self._clock() - since
         self._refusal = reason
         log.warning("the transcript is written again, and nothing is missing; the debate is paused")
 

@@ -265,6 +265,22 @@ async def test_an_operator_may_end_a_debate_that_the_disk_holds_up(
         assert found.count == len(seen)
 
 
+async def test_an_operator_may_end_it_also_when_a_turn_has_run_out_meanwhile(tmp_path: Path) -> None:
+    disk = FaultyDisk(only=is_transcript)
+    async with debate(tmp_path, ("ada", "bob"), disk=disk, limits={"turn_seconds": 0.3}) as home:
+        operator = await home.operator()
+        ada, _ = await home.joined("ada", "bob")
+        await ada.turn()
+        disk.on_write = NO_SPACE
+        await operator.say(m.Inject(text="Mind the disk."))
+        await ada.control.hear(m.DebatePaused)
+        await anyio.sleep(0.4)
+        await operator.say(m.Terminate())
+        assert (await ada.control.hear(m.DebateEnded)).outcome is DebateState.ERROR
+        assert await home.outcome() is DebateState.ERROR
+        assert home.debate.meter.elapsed(0) < 0.3, "it stood still meanwhile"
+
+
 async def test_an_outcome_whose_record_cannot_be_sealed_is_no_good_end(tmp_path: Path) -> None:
     async with debate(tmp_path, disk=FaultyDisk(only=is_head, on_write=NO_SPACE)) as home:
         assert isinstance(await (await home.operator()).ask(m.Terminate()), m.AdminOk)
