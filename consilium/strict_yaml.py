@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 256 * 1024
 MAX_NESTING = 16
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 Place = tuple[str | int, ...]
 """A key path: ``("participants", 0, "name")``."""
 
@@ -124,6 +126,10 @@ def _line(at: yaml.Event | yaml.Node) -> int:
 
 def _value(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
     lines.setdefault(place, _line(node))
+    if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+        raise _Refused(
+            "half a character (\\uD800 to \\uDFFF): write all of it, or \\U and eight digits", node
+        )
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, place, lines)
     if isinstance(node, yaml.SequenceNode):

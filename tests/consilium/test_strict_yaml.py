@@ -96,6 +96,10 @@ def test_each_key_path_has_its_line() -> None:
         ("true: a", "f, line 1: a key must be text; put it in quotes"),
         ("a: 1.0e999", "f, line 1: a number out of range"),
         (
+            'a: 1\nb: "\\ud83d\\ude00"',
+            "f, line 2: half a character (\\uD800 to \\uDFFF): write all of it, or \\U and eight digits",
+        ),
+        (
             "a: b: c",
             (
                 "f, line 1: not readable as YAML: mapping values are not allowed here\n"
