@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 256 * 1024
 MAX_NESTING = 16
 
+_BREAK = re.compile("[\x85\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 Place = tuple[str | int, ...]
@@ -72,6 +73,13 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - a plain tree has none
         return True
+
+    def text(self, text: str) -> yaml.ScalarNode:
+        # Only between double quotes is a break other than a newline still the same one when it is read.
+        return self.represent_scalar(_YAML + "str", text, style='"' if _BREAK.search(text) else None)
+
+
+_Dumper.add_representer(str, _Dumper.text)
 
 
 class _Refused(Exception):  # noqa: N818 - it never leaves this module

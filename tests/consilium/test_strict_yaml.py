@@ -154,6 +154,12 @@ def test_what_is_written_is_the_same_text_to_a_reader_of_yaml_1_1(text: str) -> 
     assert yaml.safe_load(dump_tree({"a": text})) == {"a": text}
 
 
+@pytest.mark.parametrize("char", ["\x85", "\u2028", "\u2029", "\r", "\n", "\ufeff"])
+def test_every_kind_of_line_break_is_the_same_one_when_it_is_read(char: str) -> None:
+    for text in (char, f"a{char}b", f"a\n{char}", f"{char} a: b"):
+        assert parse_tree(dump_tree({"t": [text]}), name="f")[0] == {"t": [text]}
+
+
 def test_the_same_value_twice_is_written_twice() -> None:
     shared = ["x"]
     assert "*" not in dump_tree({"a": shared, "b": shared})
