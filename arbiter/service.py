@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 INBOX = 1024
 """Events that may wait for the owner; whoever posts more waits with them."""
 
+MOST_SET_ASIDE = 64
+"""Events of one session that are kept while the disk refuses records: an honest seat has a few to tell."""
+
 RETRY = 2.0
 """Seconds from one attempt to write what the disk has refused to the next."""
 
@@ -181,8 +184,6 @@ class Service:
     async def _put_off(self, reason: str, now: float) -> None:
         """Set aside what comes; tell an operator who asks what is the matter, and let one end the debate."""
         while True:
-            if len(self._set_aside) >= INBOX:
-                await anyio.sleep_forever()
             event = await self._inbox.receive()
             match event:
                 case events.StatusAsked(session, msg_id, effects.Channel.ADMIN):
@@ -192,8 +193,19 @@ class Service:
                 case events.Operated(command=Terminate()):
                     self._set_aside.append(event)
                     raise TranscriptError(reason)
-                case _:
+                case (
+                    events.AlarmRang() | events.RecordFailed() | events.RecordDelayed() | events.SessionLost()
+                ):
                     self._set_aside.append(event)
+                case _ if self._has_room_for(event.session):
+                    self._set_aside.append(event)
+                case _:  # who goes on unanswered may not keep an operator from being heard
+                    self._reception.end(event.session, "too many messages while the debate stood still")
+
+    def _has_room_for(self, session: str) -> bool:
+        """Whether one more event of ``session`` may be set aside."""
+        its = sum(getattr(event, "session", None) == session for event in self._set_aside)
+        return its < MOST_SET_ASIDE and len(self._set_aside) < INBOX
 
     # --- a bug ----------------------------------------------------------------------------------------
 
