@@ -308,8 +308,11 @@ class _Observer:
 
 def _announce(listeners: Listeners) -> None:
     ports = {name: each[0].extra(SocketAttribute.local_port) for name, each in listeners.items()}
-    sys.stdout.buffer.write(orjson.dumps({"event": "listening", **ports}) + b"\n")
-    sys.stdout.flush()
+    with contextlib.suppress(
+        BrokenPipeError
+    ):  # whoever started us is gone: the lifeline says what that means
+        sys.stdout.buffer.write(orjson.dumps({"event": "listening", **ports}) + b"\n")
+        sys.stdout.flush()
 
 
 async def _stop_on_signal(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:

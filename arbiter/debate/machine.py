@@ -37,7 +37,8 @@ class Debate(Flow):
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take what happened at ``now``; return what shall be done."""
         self._effects = []
-        self._expire(now)
+        if not isinstance(event, events.RecordFailed):  # what runs out then has nowhere to be recorded
+            self._expire(now)
         try:
             self._hear(event, now)
         except PeerError as refusal:

@@ -248,6 +248,20 @@ async def talk(place: Place, arbiter: Running, *commands: m.Message) -> list[Any
 
 
 @pytest.mark.e2e
+def test_an_arbiter_whose_parent_dies_while_it_starts_says_no_more_than_that_it_stopped(place: Place) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "arbiter", *place.arguments("--lifeline")]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=30
+    )
+    os.close(writer)
+    assert ended.returncode != 0
+    assert ended.stderr.decode().rstrip().endswith("the transcript ends where it stood")
+    assert place.is_whole()
+
+
+@pytest.mark.e2e
 @pytest.mark.anyio
 async def test_a_debate_that_reaches_its_outcome_ends_the_process_well(place: Place) -> None:
     with running(place) as arbiter:

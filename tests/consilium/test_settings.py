@@ -233,6 +233,19 @@ def test_a_tree_without_a_file_is_told_by_its_name() -> None:
 # --- words ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("topic", ["\udcff", "\ud83d\ude00"])
+def test_bytes_of_the_command_line_that_are_no_text_are_told(load: Load, topic: str) -> None:
+    assert refusal(load, LEAST, {"topic": topic}) == (
+        "c.yaml: a value cannot be used: str is not valid UTF-8: surrogates not allowed"
+    )
+
+
+@pytest.mark.parametrize("number", [-(10**19) + 1, 10**30])
+def test_a_number_beyond_all_bounds_is_told(load: Load, number: int) -> None:
+    told = "c.yaml: a value cannot be used: Integer exceeds 64-bit range"
+    assert refusal(load, LEAST, {"caps": {"max_rounds": number}}) == told
+
+
 def test_every_section_is_found_at_its_place() -> None:
     for where, model in SECTIONS.items():
         place = tuple(where.removeprefix("under ").split(".")) if "under" in where else ()
