@@ -22,6 +22,7 @@ import anyio
 from arbiter.connection import to_error
 from arbiter.debate import effects, events, status
 from arbiter.debate.states import TERMINAL
+from arbiter.inbox import SIZE
 from consilium import messages
 from consilium.errors import PeerError, TranscriptError
 from consilium.messages import DebateState, Terminate, as_reason
@@ -222,7 +223,7 @@ class Service:
     def _has_room_for(self, session: str) -> bool:
         """Whether one more event of ``session`` may be set aside."""
         its = sum(getattr(event, "session", None) == session for event in self._set_aside)
-        return its < MOST_SET_ASIDE and len(self._set_aside) < INBOX
+        return its < MOST_SET_ASIDE and len(self._set_aside) < SIZE
 
     # --- a bug ----------------------------------------------------------------------------------------
 

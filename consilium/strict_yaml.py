@@ -28,6 +28,7 @@ Place = tuple[str | int, ...]
 """A key path: ``("participants", 0, "name")``."""
 
 _YAML = "tag:yaml.org,2002:"
+_BREAKS = frozenset("\x85\u2028\u2029")
 _LOOKS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -80,6 +81,15 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(str, _Dumper.text)
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    """Quote text with a line break of Unicode's in escapes: as it stands it would be read back as a space."""
+    style = '"' if _BREAKS & set(text) else None
+    return dumper.represent_scalar(_YAML + "str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
 
 
 class _Refused(Exception):  # noqa: N818 - it never leaves this module

@@ -34,8 +34,8 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class View(Protocol):
     """Where `up` tells what happens. ``now`` is seconds of one monotonic clock."""
 
-    def begin(self, council: Council, folder: Path, now: float) -> None:
-        """Show what will be debated, by whom, within which caps."""
+    def begin(self, council: Council, folder: Path, now: float, *, endpoint: str | None = None) -> None:
+        """Show what will be debated, by whom, within which caps; ``endpoint``: one's own model server."""
 
     def doing(self, what: str, now: float) -> None:
         """Say what is under way from now on."""
@@ -59,6 +59,7 @@ class Activity:
     def __init__(self, now: float) -> None:
         self.what = "starting"
         self._since = now
+        self._paused = False
 
     def set(self, what: str, now: float) -> None:
         """Begin something else."""
@@ -70,10 +71,14 @@ class Activity:
             case EventRecord(event=EventName.TURN_STARTED):
                 self.set(f"{short(entry.participant_id)} is thinking", now)
             case EventRecord(event=EventName.DEBATE_PAUSED):
+                self._paused = True
                 self.set("the debate is paused", now)
             case EventRecord(event=EventName.DEBATE_ENDED):
                 self.set("closing", now)
-            case TurnRecord() | EventRecord(event=EventName.DEBATE_RESUMED | EventName.DEBATE_STARTED):
+            case EventRecord(event=EventName.DEBATE_RESUMED | EventName.DEBATE_STARTED):
+                self._paused = False
+                self.set("choosing the next speaker", now)
+            case TurnRecord() if not self._paused:  # a turn that was open at the pause ends in it
                 self.set("choosing the next speaker", now)
 
     def seconds(self, now: float) -> float:
@@ -89,11 +94,10 @@ class JsonView:
         self._activity = Activity(now)
         self._spoke = now
 
-    def begin(self, council: Council, folder: Path, now: float) -> None:
-        """Write ``council``: the whole of it, and the folder with its files."""
-        self._line(
-            now, "council", council=council.model_dump(mode="json", exclude_none=True), folder=str(folder)
-        )
+    def begin(self, council: Council, folder: Path, now: float, *, endpoint: str | None = None) -> None:
+        """Write ``council``: the whole of it, the folder with its files, and the model server if not ours."""
+        tree = council.model_dump(mode="json", exclude_none=True)
+        self._line(now, "council", council=tree, folder=str(folder), endpoint=endpoint)
 
     def doing(self, what: str, now: float) -> None:
         """Write ``doing``."""
@@ -150,14 +154,16 @@ class TextView:
         self._spoke = now
         self._frame = 0
 
-    def begin(self, council: Council, folder: Path, now: float) -> None:
+    def begin(self, council: Council, folder: Path, now: float, *, endpoint: str | None = None) -> None:
         """Show topic, seats, caps and folder."""
         self._console.line(("Topic", Style.BOLD))
         self._console.text(council.topic, indent=INDENT)
         self._console.line(("Seats", Style.BOLD))
         for seat in council.participants:
             self._console.line(
-                INDENT, self._teller.seat(seat.name), f": role {_role(seat)}, client {_client(seat)}"
+                INDENT,
+                self._teller.seat(seat.name),
+                f": role {_role(seat)}, client {_client(seat, endpoint)}",
             )
         caps = council.caps.model_dump(exclude_none=True)
         told = ", ".join(f"{key.removeprefix('max_')} {value:,.10g}" for key, value in caps.items())
@@ -223,7 +229,8 @@ def _role(seat: Participant) -> str:
     return seat.role_label or seat.role or ("in its own words" if seat.role_prompt else "none")
 
 
-def _client(seat: Participant) -> str:
-    if seat.model is not None:
-        return f"{seat.preset} ({seat.model})"
-    return f"{seat.preset} (embedded model)" if seat.preset == EMBEDDED_PRESET else seat.preset
+def _client(seat: Participant, endpoint: str | None) -> str:
+    named = f"{seat.preset} ({seat.model})" if seat.model is not None else seat.preset
+    if seat.preset != EMBEDDED_PRESET:
+        return named
+    return f"{named} at {endpoint}" if endpoint is not None else f"{seat.preset} (embedded model)"

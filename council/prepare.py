@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from consilium.errors import UserError
 from consilium.settings import Ports, check_council, load_council
 from council import builtin
+from council.builtin import EMBEDDED_PRESET
 from council.model import model_file
 from council.startup import HOST, MODEL_URL, Job, speaks_openai
 from council.workspace import Workspace, default_folder
@@ -33,15 +34,17 @@ def prepare(options: argparse.Namespace) -> Job:
     """Check everything, then make the debate's folder. Raises `UserError`."""
     council = _council(options)
     _check_seats(council)
+    roles = [
+        find_role(seat.role, council_file=options.file).path for seat in council.participants if seat.role
+    ]
     given = {f"{name}_port": getattr(options, f"{name}_port") for name in PORTS}
     ports = Ports(**{key: port for key, port in given.items() if port is not None})
     _check_ports(ports)
     endpoint = os.environ.get(MODEL_URL) or None
-    if endpoint is None and speaks_openai(council):
+    if endpoint is not None:
+        _check_models(council, endpoint)
+    elif speaks_openai(council):
         model_file()
-    roles = [
-        find_role(seat.role, council_file=options.file).path for seat in council.participants if seat.role
-    ]
     moment = time.strftime("%Y-%m-%d-%H%M%S")
     folder = options.dir or default_folder(DEBATES, time=moment, topic=council.topic)
     return Job(council, ports, Workspace.create(folder, council, roles), endpoint)
@@ -103,20 +106,39 @@ def _check_seats(council: Council) -> None:
         )
 
 
+def _check_models(council: Council, endpoint: str) -> None:
+    """Refuse to guess what a server of the person's own serves: the record would name a model untruly."""
+    nameless = [
+        seat.name for seat in council.participants if seat.preset == EMBEDDED_PRESET and not seat.model
+    ]
+    if nameless:
+        raise UserError(
+            f"{MODEL_URL} names the server {endpoint}, but nothing names the model of {', '.join(nameless)}",
+            hint="give each of these participants its `model` in a council file (-f), or unset the variable",
+        )
+
+
 def _check_ports(ports: Ports) -> None:
+    """Refuse ports that cannot be had, all in one message."""
     numbers = {name: getattr(ports, f"{name}_port") for name in PORTS}
     for name, port in numbers.items():
         others = [other for other in numbers if other != name and numbers[other] == port != 0]
         if others:
             raise UserError(f"{name} and {others[0]} cannot both have port {port}")
-        with socket.socket() as probe:
-            # As the listener does: connections that are still closing do not count.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError as error:
-                why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
-                raise UserError(
-                    f"port {port} for {name} {why}",
-                    hint=f"give another with --{name}-port N; 0 takes any free one",
-                ) from None
+    refused = {name: why for name, port in numbers.items() if (why := _refused(port))}
+    if refused:
+        told = (f"port {numbers[name]} for {name} {why}" for name, why in refused.items())
+        options = ", ".join(f"--{name}-port N" for name in refused)
+        raise UserError(", and ".join(told), hint=f"give another with {options}; 0 takes any free one")
+
+
+def _refused(port: int) -> str | None:
+    """Why nothing can listen on ``port``; None when something can."""
+    with socket.socket() as probe:
+        # As the listener does: connections that are still closing do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            return "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+    return None

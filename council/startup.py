@@ -69,7 +69,8 @@ class Startup:
         """Start everything. Raises `UserError` when a process ends, or is not ready in time."""
         self._doing("making certificates for this debate")
         issued = await anyio.to_thread.run_sync(self._issue)
-        url = self._job.endpoint or (await self._start_model() if needs_model(self._job) else None)
+        # A server of the person's own needs no telling: the seats inherit the variable that names it.
+        url = await self._start_model() if needs_model(self._job) else None
         ports = await self._start_arbiter(issued.arbiter)
         await self._start_seats(issued.seats, ports, url)
         return Endpoint(HOST, ports["admin"], issued.operator)

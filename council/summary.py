@@ -77,7 +77,7 @@ def summarise(records: Iterable[Stored]) -> Summary:
     tally = Tally()
     for record in records:
         tally.take(record)
-    seats = tuple(_seat(name, seat, tally.turns) for name, seat in tally.seats.items())
+    seats = tuple(_seat(name, seat, tally.turns) for name, seat in _in_order(tally))
     outcomes = sum((seat.outcomes for seat in tally.seats.values()), Counter[TurnOutcome]())
     return Summary(
         debate_id=tally.header.debate_id if tally.header else "",
@@ -100,6 +100,16 @@ def summarise(records: Iterable[Stored]) -> Summary:
         updated=tally.clock.updated,
         seats=seats,
     )
+
+
+def _in_order(tally: Tally) -> list[tuple[str, SeatTally]]:
+    """The seats as the council plans them; then those that it does not, as they came."""
+    roster = tally.header.council.get("roster") if tally.header else None
+    planned = roster.get("participants") if isinstance(roster, dict) else None
+    seats = planned if isinstance(planned, list) else []
+    places = {str(seat.get("name")): place for place, seat in enumerate(seats) if isinstance(seat, dict)}
+    # A participant id is the seat's name, an underscore and eight digits (§5.2).
+    return sorted(tally.seats.items(), key=lambda item: places.get(item[0].rpartition("_")[0], len(seats)))
 
 
 def _seat(participant_id: str, seat: SeatTally, turns: int) -> SeatSummary:

@@ -96,7 +96,7 @@ async def _hold(job: Job, options: argparse.Namespace) -> int:
     driver = Driver(job, view, busy=lambda: printer.behind)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_print, printer, driver)
-        view.begin(job.council, job.space.folder, time.monotonic())
+        view.begin(job.council, job.space.folder, time.monotonic(), endpoint=job.endpoint)
         for notice in _notices(job, options):
             view.say(notice, time.monotonic())
         verdict = await driver.run()

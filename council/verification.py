@@ -12,7 +12,7 @@ from consilium.console import Console, Style, json_text
 from consilium.errors import TranscriptError, UserError
 from consilium.headseal import Seal, Verdict, check
 from consilium.inspection import inspect
-from consilium.records import unseal
+from consilium.records import EventName, EventRecord, unseal
 from consilium.transcript import head_path, read_head, read_lines
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ MOST_FINDINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was checked. ``problem`` is what is wrong with the head file, if it cannot be read."""
+    """All that was checked. ``problem`` is what is wrong with the head file, if it cannot be read.
+
+    ``ended``: the last record is DEBATE_ENDED.
+    """
 
     path: Path
     inspection: Inspection
@@ -36,6 +39,7 @@ class Report:
     problem: str | None
     seal: Seal | None
     authority_given: bool
+    ended: bool
 
     @property
     def vouched(self) -> bool:
@@ -76,7 +80,7 @@ def examine(path: Path, authority: Path | None) -> Report:
     last = _Last()
     inspection = inspect(last.watch(read_lines(path)), head)
     seal = None if head is None else check(head, authority=anchors, at=last.written())
-    return Report(path, inspection, head, problem, seal, authority is not None)
+    return Report(path, inspection, head, problem, seal, authority is not None, last.ended())
 
 
 class _Last:
@@ -96,6 +100,13 @@ class _Last:
             return datetime.fromisoformat(unseal(self._line).ts)
         except (TranscriptError, ValueError):
             return None
+
+    def ended(self) -> bool:
+        try:
+            entry = unseal(self._line).entry
+        except TranscriptError:
+            return False
+        return isinstance(entry, EventRecord) and entry.event is EventName.DEBATE_ENDED
 
 
 def _read(path: Path) -> bytes:
@@ -134,6 +145,8 @@ def _sentences(report: Report) -> list[str]:
         said.append(
             f"There is no {name} beside it: that its end was not cut off is not proved, nor who wrote it."
         )
+        if not report.ended:
+            said.append("The debate in it has not ended.")
     else:
         said.append(f"The head vouches for {head.count} records; {report.seal.sentence}.")
     return said
@@ -146,6 +159,7 @@ def _fields(report: Report) -> dict[str, Any]:
         "whole": report.good,
         "records": report.inspection.count,
         "findings": [asdict(finding) for finding in report.inspection.findings],
+        "ended": report.ended,
         "head": head,
         "head_problem": report.problem,
         "signature": None if report.seal is None else asdict(report.seal),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -9,14 +10,11 @@ from cryptography import x509
 
 from consilium.certificate import Kind, examine, kind_of, printable, validity
 from consilium.credentials import CERT
-from consilium.identity import fingerprint
+from consilium.identity import fingerprint, parse_spiffe
 from pki.reading import common_name, der, read_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-_KINDS = {Kind.CLIENT: "participant or operator", Kind.ARBITER: "arbiter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def show(target: Path, *, now: float) -> Shown:
         path=str(path),
         subject=common_name(certificate.subject),
         issuer=common_name(certificate.issuer),
-        kind="authority" if authority else _KINDS[kind_of(certificate)],
+        kind="authority" if authority else _kind(certificate),
         names=_names(certificate),
         fingerprint=fingerprint(encoded).hex(),
         suffix=fingerprint(encoded).hex()[:8].upper(),
@@ -78,6 +76,16 @@ def show(target: Path, *, now: float) -> Shown:
         validity=state.sentence,
         refused=() if authority else tuple(f.sentence for f in examine(encoded) if not f.ok),
     )
+
+
+def _kind(certificate: x509.Certificate) -> str:
+    """The capability profile that the certificate's URI claims; without one, what it could be."""
+    if kind_of(certificate) is Kind.ARBITER:
+        return "arbiter"
+    for name in _names(certificate):
+        with suppress(ValueError):
+            return parse_spiffe(name)[1]
+    return "participant or operator"
 
 
 def _is_authority(certificate: x509.Certificate) -> bool:

@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from consilium.config import Council, Limits, Participant
+    from wrapper.adapters.presets import Preset
     from wrapper.events import End
 
 CONNECT_TIMEOUT = 30.0
 
 MODEL_URL = "CONSILIUM_MODEL_URL"
-"""The variable by which presets know the model server that ``--model-url`` names."""
+"""The variable by which presets know the model server. From outside it names one of somebody's own; the
+embedded one comes by ``--model-url``."""
 
 MAX_CONNECT_TIMEOUT = 24 * 3600.0
 
@@ -79,7 +81,12 @@ def parser() -> argparse.ArgumentParser:
     own.add_argument("--host", help="where the Arbiter is (default: CONSILIUM_HOST, else 127.0.0.1)")
     own.add_argument("--control-port", type=int, metavar="PORT", help="its control port (default: 9998)")
     own.add_argument("--data-port", type=int, metavar="PORT", help="its data port (default: 9999)")
-    own.add_argument("--model-url", metavar="URL", help="the model server, for a client that needs one")
+    own.add_argument(
+        "--model-url",
+        metavar="URL",
+        help=f"where `consilium model` serves the embedded model; {MODEL_URL} names any other server, "
+        "and the participant its model there",
+    )
     own.add_argument(
         "--connect-timeout",
         type=_seconds,
@@ -150,6 +157,7 @@ async def _client(
             hint="adapter: native drives a client by its non-interactive mode",
         )
     preset = load_preset(participant.preset)
+    _check_model(participant, preset, embedded=bool(options.model_url))
     environment = {**os.environ, **({MODEL_URL: options.model_url} if options.model_url else {})}
     settings = preset.settings_from(environment)
     settings |= {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
@@ -176,6 +184,16 @@ async def _client(
         harness_profile=participant.harness_profile,
     )
     return adapter, meta
+
+
+def _check_model(participant: Participant, preset: Preset, *, embedded: bool) -> None:
+    """Refuse to guess what a server of somebody's own serves: the preset's model is the embedded one's."""
+    elsewhere = bool(preset.settings_from({MODEL_URL: os.environ.get(MODEL_URL, "")}))
+    if elsewhere and not embedded and participant.model is None:
+        raise UserError(
+            f"{participant.name}: {MODEL_URL} names a model server, but nothing names the seat's model",
+            hint="give the participant its `model` in the council file",
+        )
 
 
 def _cwd(participant: Participant, council_file: Path) -> Path | None:

@@ -57,6 +57,14 @@ def failing(error: BaseException) -> Callable[[list[str]], int]:
 # --- what it says of itself ----------------------------------------------------------------------------
 
 
+def test_it_promises_of_the_authority_what_the_authority_s_own_commands_do() -> None:
+    words = cli.COMMANDS["pki"][1]
+    promised = set(re.findall(r"[a-z]+", words)) & {"create", "issue", "revoke", "show", "verify"}
+    commands = run("pki", "--help").stdout
+    assert promised == {"create", "issue", "show", "verify"}
+    assert all(re.search(rf"^ +{name} ", commands, re.MULTILINE) for name in promised - {"create"})
+
+
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_version_is_one_line(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([option]) == 0

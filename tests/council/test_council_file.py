@@ -12,6 +12,7 @@ from consilium.problems import SECTIONS
 from consilium.settings import check_council, load_council
 from consilium.strict_yaml import read_tree
 from council import builtin
+from wrapper.adapters.presets import load_preset
 from wrapper.roles import find_role
 
 EXAMPLE = Path(__file__).parents[2] / "council.yaml"
@@ -58,6 +59,12 @@ def test_with_every_comment_sign_deleted_it_still_loads(whole: Path) -> None:
     assert council.participants[-1].role_label == "Accountant"
     assert council.limits.max_pause_seconds == 3600
     assert council.caps.max_usd == 2.5
+
+
+def test_its_example_of_a_seat_names_a_client_that_there_is_and_a_model_of_one_s_own(whole: Path) -> None:
+    example = load_council(whole).participants[-1]
+    settings = {"api_base": "http://127.0.0.1:9/v1", "model": str(example.model)}
+    assert load_preset(example.preset).complete(settings)["model"] == example.model
 
 
 def test_what_it_shows_as_default_is_the_default(whole: Path, council: Council) -> None:

@@ -211,6 +211,16 @@ def test_it_begins_with_topic_seats_caps_and_folder() -> None:
     ]
 
 
+def test_a_model_server_of_ones_own_is_named_with_the_seats_that_it_serves() -> None:
+    seats = (Participant(name="a", model="qwen3"), Participant(name="b", preset="codex", model="gpt"))
+    council = COUNCIL.model_copy(update={"participants": seats})
+    screen = Screen(width=100)
+    screen.view.begin(council, Path("/debates/x"), 100.0, endpoint="http://127.0.0.1:9/v1")
+    assert "  a: role none, client llm (qwen3) at http://127.0.0.1:9/v1\n" in screen.text
+    assert "  b: role none, client codex (gpt)\n" in screen.text
+    assert "embedded" not in screen.text
+
+
 def test_it_ends_with_verdict_status_and_places_that_can_be_copied() -> None:
     screen = Screen()
     screen.view.end(CLOSING, 100.0)
@@ -305,13 +315,27 @@ def test_what_is_under_way_follows_the_record(entry: AnyEntry, doing: str) -> No
     assert screen.last() == f"… {doing}, 3 s\n"
 
 
+def test_a_pause_lasts_until_it_is_lifted_whatever_turn_ends_in_it() -> None:
+    screen = Screen()
+    for entry, doing in (
+        (event(EventName.TURN_STARTED, SCEPTIC, turn=1), "sceptic is thinking"),
+        (event(EventName.DEBATE_PAUSED, reason="operator"), "the debate is paused"),
+        (turn(1), "the debate is paused"),
+        (event(EventName.DEBATE_RESUMED), "choosing the next speaker"),
+        (turn(2), "choosing the next speaker"),
+    ):
+        screen.view.record(stored(entry), 100.0)
+        screen.view.tick(103.0)
+        assert screen.last() == f"… {doing}, 3 s\n"
+
+
 # --- programs ------------------------------------------------------------------------------------------
 
 
 def test_programs_get_one_json_object_a_line() -> None:
     written: list[str] = []
     view: View = JsonView(written.append, now=100.0)
-    view.begin(COUNCIL, Path("/d"), 100.0)
+    view.begin(COUNCIL, Path("/d"), 100.0, endpoint="http://h/v1")
     view.doing("seating", 100.0)
     view.say("a note", 100.0)
     view.record(stored(turn(1, text=HOSTILE), seq=7), 100.5)
@@ -322,6 +346,7 @@ def test_programs_get_one_json_object_a_line() -> None:
     lines = [json.loads(line) for line in "".join(written).split("\n")[:-1]]
     assert [line["event"] for line in lines] == ["council", "doing", "note", "record", "alive", "end"]
     assert lines[0]["folder"] == "/d"
+    assert lines[0]["endpoint"] == "http://h/v1"
     assert lines[0]["council"]["caps"] == {"max_rounds": 3, "max_tokens": 1_234_567}
     assert lines[3]["record"]["seq"] == 7
     assert lines[3]["record"]["text"] == HOSTILE

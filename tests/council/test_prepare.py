@@ -182,7 +182,17 @@ def test_an_embedded_model_that_is_not_installed_is_missed_at_once(monkeypatch: 
     monkeypatch.setattr(prepare_module, "model_file", missing)
     assert refusal() == "the embedded model is not installed"
     monkeypatch.setenv("CONSILIUM_MODEL_URL", "http://127.0.0.1:9/v1")
-    assert council("-f", write(LEAST + SEATS)).topic == "Shall we?"
+    named = LEAST + "participants: [{name: a, preset: llm, model: m}]\n"
+    assert council("-f", write(named)).topic == "Shall we?"
+
+
+def test_at_a_server_of_ones_own_every_seat_names_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONSILIUM_MODEL_URL", "http://127.0.0.1:9/v1")
+    seats = "participants: [{name: a, model: m}, {name: b}, {name: c}]\n"
+    assert refusal("-f", write(LEAST + seats)) == (
+        "CONSILIUM_MODEL_URL names the server http://127.0.0.1:9/v1, but nothing names the model of b, c\n"
+        "  give each of these participants its `model` in a council file (-f), or unset the variable"
+    )
 
 
 # --- ports ---------------------------------------------------------------------------------------------
@@ -197,6 +207,28 @@ def test_a_port_in_use_is_named_before_anything_is_started(name: str) -> None:
         assert refusal(f"--{name}-port", str(port)) == (
             f"port {port} for {name} is in use\n  give another with --{name}-port N; 0 takes any free one"
         )
+
+
+def test_all_ports_in_use_are_named_in_one_message() -> None:
+    with socket.socket() as one, socket.socket() as two:
+        for other in (one, two):
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+        first, second = (other.getsockname()[1] for other in (one, two))
+        assert refusal("--control-port", str(first), "--admin-port", str(second)) == (
+            f"port {first} for control is in use, and port {second} for admin is in use\n"
+            "  give another with --control-port N, --admin-port N; 0 takes any free one"
+        )
+
+
+@pytest.mark.parametrize("wrong", ["role: nothing-like-it", "preset: clod"])
+def test_what_is_wrong_in_the_file_is_told_before_what_is_wrong_with_a_port(wrong: str) -> None:
+    seats = f"participants: [{{name: a, {wrong}}}]\n"
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        told = refusal("-f", write(LEAST + seats), "--data-port", str(other.getsockname()[1]))
+    assert told.startswith("there is no ")
 
 
 def test_one_port_cannot_serve_two_channels() -> None:

@@ -6,6 +6,7 @@ import pytest
 import transcripts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 from transcripts import BUILDER, HUMAN, SCEPTIC, event, turn
 
 from consilium.messages import DebateState, Meta, Phase, Usage
@@ -40,6 +41,17 @@ def test_a_finished_debate_is_told_whole() -> None:
     assert told.caps == {"max_rounds": 3, "max_tokens": 9000}
     assert told.speaking is None
     assert [seat.participant_id for seat in told.seats] == [SCEPTIC, BUILDER, HUMAN]
+
+
+def test_seats_are_told_in_the_order_of_the_council_and_strangers_after_them() -> None:
+    plan: list[JsonValue] = [{"name": "ana"}, "not a seat", {"name": []}, {"name": "sceptic"}]
+    came = [transcripts.joined(seat) for seat in (BUILDER, SCEPTIC, HUMAN)]
+    planned = summary(transcripts.header(roster={"participants": plan}), *came, header=False)
+    assert [seat.participant_id for seat in planned.seats] == [HUMAN, SCEPTIC, BUILDER]
+    rosters: list[JsonValue] = [None, {}, {"participants": None}, {"participants": []}]
+    for roster in rosters:
+        told = summary(transcripts.header(roster=roster), *came, header=False)
+        assert [seat.participant_id for seat in told.seats] == [BUILDER, SCEPTIC, HUMAN]
 
 
 def test_a_seat_is_told_with_what_it_said_of_itself_and_what_it_did() -> None:

@@ -317,6 +317,18 @@ def test_a_file_without_a_head_is_whole_and_it_is_said_what_that_does_not_prove(
     assert "NOT PROVED" in output
 
 
+@pytest.mark.parametrize("cut", [1, 7])
+def test_a_file_without_a_head_that_stops_in_the_middle_is_said_to_do_so(
+    path: Path, run: Callable[..., Any], cut: int
+) -> None:
+    assert "has not ended" not in run("verify", transcripts.write(path, LINES))[1]
+    assert json.loads(run("verify", path, "--json")[1])["ended"] is True
+    code, output = run("verify", transcripts.write(path, LINES[:-cut]))
+    assert code == 0
+    assert "  - The debate in it has not ended." in output.splitlines()
+    assert json.loads(run("verify", path, "--json")[1])["ended"] is False
+
+
 @pytest.mark.parametrize(
     ("lines", "told"),
     [

@@ -110,7 +110,7 @@ class Seen:
     entries: list[AnyEntry] = field(default_factory=list)
     ticks: int = 0
 
-    def begin(self, council: Council, folder: Path, now: float) -> None: ...
+    def begin(self, council: Council, folder: Path, now: float, *, endpoint: str | None = None) -> None: ...
 
     def doing(self, what: str, now: float) -> None:
         self.steps.append(what)
@@ -411,7 +411,7 @@ def command(tmp_path: Path, doubles: Path) -> Callable[..., list[str]]:
     """The command line of an `up` whose seats are doubles."""
 
     def build(*names: str, options: tuple[str, ...] = ()) -> list[str]:
-        seats = ", ".join(f"{{name: {name}, preset: llm}}" for name in names)
+        seats = ", ".join(f"{{name: {name}, preset: llm, model: m}}" for name in names)
         file = tmp_path / "c.yaml"
         file.write_text(f"topic: Shall we?\ncaps: {{max_rounds: 9}}\nparticipants: [{seats}]\n")
         place = ("-f", str(file), "--dir", str(tmp_path / "debate"))
@@ -537,7 +537,8 @@ def test_the_command_returns_what_the_debate_came_to(
     monkeypatch.setattr(orphans, "adopt", lambda: None)
     monkeypatch.setattr(orphans, "end_all", lambda: None)
     file = tmp_path / "c.yaml"
-    file.write_text("topic: Shall we?\ncaps: {max_rounds: 1}\nparticipants: [{name: one, preset: llm}]\n")
+    seats = "[{name: one, preset: llm, model: m}]"
+    file.write_text(f"topic: Shall we?\ncaps: {{max_rounds: 1}}\nparticipants: {seats}\n")
     assert up.main(["-f", str(file), "--dir", str(tmp_path / "debate"), *ANY_PORTS, *options]) == 0
     assert "the debate was stopped by a cap after 1 turn: max_rounds" in capfd.readouterr().out.lower()
 
@@ -648,8 +649,10 @@ def test_a_model_server_of_ones_own_takes_the_place_of_the_embedded_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    file = tmp_path / "c.yaml"
+    file.write_text("topic: x\ncaps: {max_rounds: 1}\nparticipants: [{name: a, model: m}]\n")
     assert (
-        notices(tmp_path)
+        notices(tmp_path, "-f", str(file))
         == "Seats with the client llm speak through http://127.0.0.1:9/v1 (CONSILIUM_MODEL_URL)."
     )
 
@@ -658,6 +661,7 @@ def test_a_council_file_that_is_not_used_is_mentioned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(startup.MODEL_URL)
     assert "council.yaml" not in notices(tmp_path)
     (tmp_path / "council.yaml").touch()
     shutil.rmtree(tmp_path / "d")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from consilium.config import Caps, Council, Participant
@@ -121,6 +121,8 @@ def test_where_no_folder_can_be_made_that_is_told(tmp_path: Path) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
+@example("\x85")
+@example("a\u2028b \u2029 c\n\x85d")
 @settings(max_examples=100, deadline=None)
 def test_any_topic_survives_the_way_into_the_file_and_back(topic: str) -> None:
     from council.workspace import _dump  # noqa: PLC0415 - the part without a disk

@@ -28,7 +28,7 @@ def test_a_seat_is_shown_with_what_it_is_known_by(authority: Authority) -> None:
     credentials = authority.issue("seat", profile="participant")
     shown = show(authority.folder / "seat", now=NOW)
     assert shown == show(credentials.cert, now=NOW)
-    assert shown.kind == "participant or operator"
+    assert shown.kind == "participant"
     assert (shown.subject, shown.issuer) == ("seat", "Consilium CA council.local")
     assert shown.names == ("spiffe://council.local/participant/seat",)
     assert shown.fingerprint == fingerprint(credentials.leaf()).hex()
@@ -36,6 +36,11 @@ def test_a_seat_is_shown_with_what_it_is_known_by(authority: Authority) -> None:
     assert shown.not_after - shown.not_before == 30 * 86400
     assert shown.validity == "valid for another 29 days (until 2027-02-14 07:55:00 UTC)"
     assert shown.refused == ()
+
+
+def test_an_operator_is_shown_as_one(authority: Authority) -> None:
+    authority.issue("anna", profile="operator")
+    assert show(authority.folder / "anna", now=NOW).kind == "operator"
 
 
 def test_an_arbiter_is_shown_with_its_hosts(authority: Authority) -> None:
@@ -56,6 +61,7 @@ def test_what_would_be_refused_is_said(tmp_path: Path) -> None:
     odd.write(tmp_path / "seat")
     shown = show(tmp_path / "seat", now=NOW)
     assert shown.names == ()
+    assert shown.kind == "participant or operator"
     assert len(shown.refused) == 3
     text = shown.as_text()
     assert "names        none\n" in text

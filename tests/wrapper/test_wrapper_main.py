@@ -271,6 +271,15 @@ async def test_a_role_of_the_library_gives_label_and_prompt(house: House, arbite
     assert meta.model == "big"
 
 
+def test_at_a_server_of_somebodys_own_the_model_is_named_and_never_guessed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONSILIUM_MODEL_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(UserError, match="nothing names the seat's model") as refused:
+        main([*house.argv(), "--model-url", ""])
+    assert "`model`" in refused.value.hint
+
+
 @pytest.mark.anyio
 async def test_a_seat_without_a_role_claims_none(house: House, arbiter: ArbiterDouble) -> None:
     house.write("topic: T\ncaps: {max_rounds: 1}\nparticipants: [{name: sceptic}]\n")
