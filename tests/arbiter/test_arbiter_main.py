@@ -191,6 +191,49 @@ def test_an_arbiter_in_this_process_stops_on_a_signal_and_seals_its_transcript(
     assert place.is_whole()
 
 
+def test_an_arbiter_in_this_process_reloads_on_sighup_behind_its_sockets(
+    place: Place,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profiles, run = place.folder / "profiles.yaml", place.folder / "run"
+    profiles.write_text("operator:\n  role: operator\n")
+    announce, ready = main_module._announce, threading.Event()
+
+    def announces(listeners: Any) -> None:
+        announce(listeners)
+        ready.set()
+
+    def says(words: str) -> None:
+        deadline = time.monotonic() + 20
+        while words not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def outside() -> None:
+        ready.wait(20)
+        profiles.write_text("nonsense\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+        says("nothing is reloaded, and what applied still does: ")
+        profiles.write_text("boss:\n  role: operator\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+        says("reloaded; changed: profile boss, profile operator")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(main_module, "_announce", announces)
+    thread = threading.Thread(target=outside)
+    thread.start()
+    more = ("--profiles", str(profiles), "--listen", "unix", "--socket-dir", str(run))
+    assert main_module.main(place.arguments(*more, ports=())) == 1
+    thread.join()
+    assert "nothing is reloaded, and what applied still does: " in caplog.text
+    assert json.loads(capfd.readouterr().out)["admin"] == str(run / "arbiter_admin.sock")
+    told = [unseal(line).entry for line in read_lines(place.transcript)]
+    changes = [e.data["changed"] for e in told if isinstance(e, EventRecord) and "changed" in e.data]
+    assert changes == [["profile boss", "profile operator"]]
+    assert place.is_whole()
+
+
 def test_a_crowd_of_strangers_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     observe = main_module._Observer()
     observe(HandshakeOutcome.ACCEPTED, "1.2.3.4:5", "")
@@ -355,8 +398,8 @@ async def test_sighup_reloads_what_can_be_used_and_nothing_else(place: Place) ->
         seat = await connect(arbiter.ports["control"], "control", place.context("ada", "participant"))
         assert [said.code for said in await seat.rest()] == ["POLICY_DENIED"]
         profiles.write_text("operator: 3\n")
-        arbiter.process.send_signal(signal.SIGHUP)
-        await talk(place, arbiter, m.StatusRequest())
+        (refused,) = await talk(place, arbiter, m.Reload())
+        assert isinstance(refused, m.Error)
         profiles.write_text(good + 'participant:\n  role: participant\n  names: ["*"]\n')
         arbiter.process.send_signal(signal.SIGHUP)
         granted: Any = None

@@ -326,3 +326,13 @@ async def test_a_certificate_that_does_not_hold_now_is_refused(tmp_path: Path) -
     own = Authority.create(tmp_path / "certs").issue("arbiter", profile="arbiter", dns=["localhost"])
     with pytest.raises(UserError, match=r"cert\.pem cannot be used: expired"):
         Configuration.read(own.cert.parent, None, clock() + 91 * 86400)
+
+
+async def test_anchors_that_vanish_while_they_are_read_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Authority.create(tmp_path / "certs").issue("arbiter", profile="arbiter", dns=["localhost"])
+    late = Credentials(own.cert, own.key, tmp_path / "gone.pem")
+    monkeypatch.setattr(Credentials, "load", lambda _: late)
+    with pytest.raises(UserError, match=r"gone\.pem cannot be read: No such file"):
+        Configuration.read(own.cert.parent, None, clock())
