@@ -422,6 +422,12 @@ class Terminate(Message):
     reason: Reason = ""
 
 
+class Reload(Message):
+    """Read certificates and capability profiles again."""
+
+    type: Literal["RELOAD"] = "RELOAD"
+
+
 class Watch(Message):
     """Send me every record from ``from_seq`` on, and each new one as it is written."""
 
@@ -475,6 +481,7 @@ AdminFromOperator = Annotated[
     | Pause
     | Resume
     | Terminate
+    | Reload
     | Watch
     | Ping
     | Pong,

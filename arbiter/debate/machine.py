@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from arbiter.debate import events, operator, status
 from arbiter.debate.effects import Channel, Effect, Refuse
 from arbiter.debate.flow import Flow
+from arbiter.debate.operator import RELOAD
 from arbiter.debate.roster import Standing
 from arbiter.debate.states import TERMINAL, is_legal, refusal_code
 from consilium import messages
@@ -52,7 +53,13 @@ class Debate(Flow):
 
     def _refuse(self, event: Event, refusal: PeerError) -> None:
         match event:
-            case events.SessionLost() | events.AlarmRang() | events.RecordFailed() | events.RecordDelayed():
+            case (
+                events.SessionLost()
+                | events.AlarmRang()
+                | events.RecordFailed()
+                | events.RecordDelayed()
+                | events.Reloaded()
+            ):
                 raise AssertionError("a fact was refused") from refusal
             case events.Operated():
                 channel = Channel.ADMIN
@@ -263,6 +270,14 @@ class Debate(Flow):
             in_reply_to=event.msg_id,
         )
 
+    def _on_reloaded(self, event: events.Reloaded, now: float) -> None:  # noqa: ARG002
+        """It has happened, whatever the state; the record of a debate that is over is closed."""
+        if self.state not in TERMINAL:
+            operator.note_reload(self, event)
+        if event.session is not None:
+            done = messages.AdminOk(operation=RELOAD)
+            self.send(event.session, done, channel=Channel.ADMIN, in_reply_to=event.msg_id)
+
     _HANDLERS: Mapping[type, Callable[[Debate, Any, float], None]] = {
         events.SeatRegistered: _on_registered,
         events.DataBound: _on_bound,
@@ -279,6 +294,7 @@ class Debate(Flow):
         events.RecordFailed: _on_record_failed,
         events.RecordDelayed: _on_record_delayed,
         events.Operated: _on_operated,
+        events.Reloaded: _on_reloaded,
     }
 
 

@@ -294,6 +294,63 @@ def test_what_is_no_port_is_told_with_the_variable(monkeypatch: pytest.MonkeyPat
     )
 
 
+@pytest.fixture
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LISTEN", "HOST", "CONTROL_PORT", "DATA_PORT", "ADMIN_PORT", "SOCKET_DIR"):
+        monkeypatch.delenv(f"CONSILIUM_{name}", raising=False)
+
+
+@pytest.mark.usefixtures("_bare")
+@pytest.mark.parametrize(
+    ("environment", "given", "sockets"),
+    [
+        ({}, {}, None),
+        ({"SOCKET_DIR": "/e"}, {}, None),
+        ({"LISTEN": "unix"}, {}, "/run/consilium"),
+        ({"LISTEN": "unix", "SOCKET_DIR": "/e"}, {}, "/e"),
+        ({}, {"listen": "unix"}, "/run/consilium"),
+        ({}, {"socket_dir": "/c"}, "/c"),
+        ({"LISTEN": "tcp", "HOST": "h"}, {"socket_dir": "/c", "host": None}, "/c"),
+        ({"LISTEN": "unix", "SOCKET_DIR": "/e"}, {"host": "h"}, None),
+        ({"LISTEN": "unix", "SOCKET_DIR": "/e"}, {"admin_port": 0}, None),
+        ({"LISTEN": "unix", "SOCKET_DIR": "/e"}, {"listen": "tcp"}, None),
+    ],
+)
+def test_a_place_on_the_command_line_says_which_transport(
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    given: dict[str, Any],
+    sockets: str | None,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(f"CONSILIUM_{name}", value)
+    found = settings.Ports.of(**given).sockets
+    assert found == (None if sockets is None else Path(sockets))
+
+
+@pytest.mark.usefixtures("_bare")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"socket_dir": "/c", "host": "h"},
+        {"listen": "unix", "control_port": 0},
+        {"listen": "tcp", "socket_dir": "/c"},
+    ],
+)
+def test_a_place_of_either_kind_is_a_contradiction(given: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="both were given") as refused:
+        settings.Ports.of(**given)
+    assert refused.value.hint == "give --socket-dir, or --host and ports"
+
+
+@pytest.mark.usefixtures("_bare")
+def test_what_is_no_transport_is_told_with_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONSILIUM_LISTEN", "udp")
+    with pytest.raises(UserError, match=r"listen must be tcp or unix \(given: 'udp'\)") as refused:
+        settings.Ports.of()
+    assert "CONSILIUM_LISTEN" in refused.value.hint
+
+
 def test_loading_a_council_does_not_import_pydantic_settings() -> None:
     code = (
         "import sys; from pathlib import Path; from consilium.settings import load_council;"
