@@ -212,7 +212,11 @@ class Service:
                     self._set_aside.append(event)
                     raise TranscriptError(reason)
                 case (
-                    events.AlarmRang() | events.RecordFailed() | events.RecordDelayed() | events.SessionLost()
+                    events.AlarmRang()
+                    | events.RecordFailed()
+                    | events.RecordDelayed()
+                    | events.Reloaded()
+                    | events.SessionLost()
                 ):
                     self._set_aside.append(event)
                 case _ if self._has_room_for(event.session):

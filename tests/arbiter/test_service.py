@@ -324,7 +324,7 @@ async def test_a_seat_that_talks_on_while_the_disk_is_full_keeps_no_operator_fro
         assert turn.text == "Not lost."
         status = await operator.ask(m.StatusRequest())
         assert [seat.connected for seat in status.seats] == [True, False, True]
-        assert await cyn.control.hear(m.DebatePaused)
+        await cyn.control.hear(m.DebatePaused)
 
 
 async def test_an_outcome_whose_record_cannot_be_sealed_is_no_good_end(tmp_path: Path) -> None:
