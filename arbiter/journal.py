@@ -57,6 +57,7 @@ class Journal:
         self._closed = False  # to new records
         self._ended = False  # and the last of them is written
         self._bell = Bell()
+        self._head = head
         self._writer = Writer(descriptor, disk, head, self._bell, tail, sync=sync)
 
     @classmethod
@@ -174,6 +175,16 @@ class Journal:
         lines = self.append(entries)
         await self.commit()
         return lines
+
+    async def sign_with(self, signer: Signer) -> None:
+        """Sign the head with other credentials, at once and from now on.
+
+        Whoever takes up a transcript must have the key of its head. A closed journal keeps its last head.
+        Raises `TranscriptError` as `seal_head`.
+        """
+        if not self._closed:
+            self._head.sign_with(signer)
+            await self.seal_head()
 
     async def seal_head(self) -> None:
         """Return when the head vouches for everything appended so far, to last: at a pause, and at the end.

@@ -1,4 +1,4 @@
-"""The Arbiter's process: read the council file, open the transcript and three ports, hold the debate."""
+"""The Arbiter's process: read the council file, open the transcript and three doors, hold the debate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import secrets
 import shlex
 import signal
+import socket
 import sys
 import time
 from dataclasses import dataclass
@@ -24,29 +25,31 @@ from arbiter.debate.restore import RESTARTED, restore
 from arbiter.debate.states import TERMINAL
 from arbiter.edge.limits import TokenBucket
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
+from arbiter.edge.sockets import open_sockets
 from arbiter.inbox import Inbox
 from arbiter.journal import Journal
 from arbiter.reception import Reception
+from arbiter.reload import Configuration, Reloader
 from arbiter.service import Service
-from consilium.certificate import CertificateRefused, identify_arbiter, validity
-from consilium.credentials import Credentials
 from consilium.errors import TranscriptError, UserError
-from consilium.headseal import HeadSigner
+from consilium.identity import fingerprint
 from consilium.lifeline import until_orphaned
 from consilium.messages import DebateState
 from consilium.ports import Ports
-from consilium.profile import DEFAULT_PROFILES
 from consilium.settings import load_council
-from consilium.tls import server_context
+from consilium.sockets import SOCKET_DIR
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from anyio.abc import SocketListener, TaskGroup, TaskStatus
 
     from arbiter.debate.effects import Effect
+    from arbiter.debate.events import Event
     from arbiter.recovery import Recovered
     from consilium.config import Council
+    from consilium.headseal import HeadSigner
     from consilium.records import HeaderRecord
 
     Listeners = Mapping[str, Sequence[SocketListener]]
@@ -66,7 +69,9 @@ examples:
   consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl
   consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --control-port 0 \\
       --data-port 0 --admin-port 0        (any free ports; they are printed)
+  consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --listen unix
 
+SIGHUP, or `consilium admin reload`, has it read its certificates and profiles again.
 It prints one JSON line once it listens, and ends with the debate: 0 when that reached an outcome. If it was
 killed before that, the same command goes on in the same transcript: by the rules in there, paused, and with
 every seat to come again.
@@ -84,11 +89,28 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--council", type=Path, required=True, metavar="FILE", help="the council file")
     made.add_argument("--certs", type=Path, required=True, metavar="DIR", help="the Arbiter's credentials")
     made.add_argument(
+        "--profiles",
+        type=Path,
+        metavar="FILE",
+        help="capability profiles, in place of participant and operator as built in",
+    )
+    made.add_argument(
         "--transcript",
         type=Path,
         required=True,
         metavar="FILE",
         help="where to write; a debate in it that has not ended goes on",
+    )
+    made.add_argument(
+        "--listen",
+        choices=("tcp", "unix"),
+        help="on ports or on UNIX sockets (default tcp, or CONSILIUM_LISTEN)",
+    )
+    made.add_argument(
+        "--socket-dir",
+        type=Path,
+        metavar="DIR",
+        help=f"the folder of the UNIX sockets (default {SOCKET_DIR}, or CONSILIUM_SOCKET_DIR)",
     )
     made.add_argument("--host", help="address to listen on (default 127.0.0.1, or CONSILIUM_HOST)")
     for name, port in (("control", 9998), ("data", 9999), ("admin", 9997)):
@@ -119,6 +141,7 @@ class House:
     service: Service
     reception: Reception
     journal: Journal
+    reloader: Reloader
     outcome: DebateState | None = None
     whole: bool = True
 
@@ -148,25 +171,25 @@ class House:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    given = {
-        name: getattr(args, name)
-        for name in ("host", "control_port", "data_port", "admin_port")
-        if getattr(args, name) is not None
-    }
-    ports = Ports(**given)
+    places = ("listen", "socket_dir", "host", "control_port", "data_port", "admin_port")
+    ports = Ports.of(**{name: getattr(args, name) for name in places})
     council = load_council(args.council)
-    credentials = Credentials.load(args.certs)
-    _check_own(credentials)
-    context = server_context(credentials)
+
+    def read() -> Configuration:
+        return Configuration.read(args.certs, args.profiles, _wall_clock())
+
+    configuration = read()
     async with contextlib.AsyncExitStack() as stack:
         listeners = await _listen(ports, stack)
-        house = _build(*await _begin(council, credentials, args.transcript), stack)
+        begun = await _begin(council, configuration, args.transcript)
+        house = _build(*begun, stack, configuration, read=read)
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(_stop_on_signal, tasks.cancel_scope)
+                await tasks.start(_reload_on_signal, house.reloader)
                 if args.lifeline:
                     tasks.start_soon(_stop_when_orphaned, tasks.cancel_scope)
-                _open_doors(tasks, listeners, house.reception, lambda: context)
+                _open_doors(tasks, listeners, house)
                 _announce(listeners)
                 await house.hold()
                 tasks.cancel_scope.cancel()
@@ -177,21 +200,10 @@ async def _run(args: argparse.Namespace) -> int:
     return house.exit_code
 
 
-def _check_own(credentials: Credentials) -> None:
-    """Refuse to listen with a certificate that no seat would accept. Raises `UserError`."""
-    der = credentials.leaf()
-    try:
-        identify_arbiter(der)
-        life = validity(der, _wall_clock())
-    except CertificateRefused as refusal:
-        hint = f"consilium pki issue {credentials.cert.parent.parent} arbiter --profile arbiter"
-        raise UserError(f"{credentials.cert} is not an Arbiter's certificate: {refusal}", hint=hint) from None
-    if life.state != "valid":
-        raise UserError(f"{credentials.cert} cannot be used: {life.sentence}")
-
-
 async def _listen(ports: Ports, stack: contextlib.AsyncExitStack) -> Listeners:
-    """Open the three ports, to be closed by ``stack``. Raises `UserError`."""
+    """Open the three ports or sockets, to be closed by ``stack``. Raises `UserError`."""
+    if ports.sockets is not None:
+        return await stack.enter_async_context(open_sockets(ports.sockets))
     listeners: dict[str, Sequence[SocketListener]] = {}
     for name in ("control", "data", "admin"):
         setting = f"--{name}-port or CONSILIUM_{name.upper()}_PORT"
@@ -201,21 +213,21 @@ async def _listen(ports: Ports, stack: contextlib.AsyncExitStack) -> Listeners:
     return listeners
 
 
-def _open(credentials: Credentials, path: Path) -> tuple[Journal, Recovered | None]:
+def _open(signer: HeadSigner, path: Path) -> tuple[Journal, Recovered | None]:
     """Begin the transcript at ``path``, or take up the one that is there. Raises `UserError`."""
-    signer = HeadSigner.load(credentials)
     if os.path.lexists(path):
         return Journal.reopen(path, signer=signer, clock=_wall_clock)
     return Journal.create(path, signer=signer, clock=_wall_clock), None
 
 
 async def _begin(
-    council: Council, credentials: Credentials, path: Path
+    council: Council, configuration: Configuration, path: Path
 ) -> tuple[Debate, Journal, list[Effect]]:
     """A new debate, or the one in the transcript, and what is to be done first. Raises `UserError`."""
-    journal, recovered = _open(credentials, path)
+    journal, recovered = _open(configuration.signer, path)
     if recovered is None or recovered.header is None:
-        debate = Debate(secrets.token_hex(8), council, arbiter=f"sha256:{credentials.fingerprint().hex()}")
+        own = fingerprint(configuration.configured.certificate).hex()
+        debate = Debate(secrets.token_hex(8), council, arbiter=f"sha256:{own}")
         return debate, journal, debate.open()
     try:
         debate = _take_up(path, recovered.header, recovered, council)
@@ -248,18 +260,34 @@ def _take_up(path: Path, header: HeaderRecord, recovered: Recovered, council: Co
     return debate
 
 
-def _build(debate: Debate, journal: Journal, first: list[Effect], stack: contextlib.AsyncExitStack) -> House:
+def _build(
+    debate: Debate,
+    journal: Journal,
+    first: list[Effect],
+    stack: contextlib.AsyncExitStack,
+    configuration: Configuration,
+    *,
+    read: Callable[[], Configuration],
+) -> House:
     inbox = stack.enter_context(Inbox())
+
+    async def tell(event: Event) -> None:
+        with contextlib.suppress(anyio.BrokenResourceError):  # The owner is gone, and needs to know no more.
+            await inbox.post(event)
+
+    reloader = Reloader(configuration, read, tell, journal.sign_with)
     reception = Reception(
         inbox.post,
         lambda from_seq: follow(journal, from_seq),
-        DEFAULT_PROFILES,
+        configuration.configured.profiles,
+        reload=reloader,
         heartbeat=debate.council.limits.heartbeat_seconds,
         clock=time.monotonic,
         wall_clock=_wall_clock,
     )
+    reloader.adopt = reception.adopt
     service = Service(debate, journal, reception, inbox, time.monotonic, first=first)
-    return House(service, reception, journal)
+    return House(service, reception, journal, reloader)
 
 
 def _wall_clock() -> float:
@@ -278,10 +306,14 @@ async def follow(journal: Journal, from_seq: int) -> AsyncGenerator[dict[str, An
 def _open_doors(
     tasks: TaskGroup,
     listeners: Listeners,
-    reception: Reception,
-    context: Callable[[], Any],
+    house: House,
 ) -> None:
     observe = _Observer()
+    reception = house.reception
+
+    def context() -> ssl.SSLContext:
+        return house.reloader.current.context
+
     handlers = {"control": reception.control, "data": reception.data, "admin": reception.admin}
     for name, handler in handlers.items():
         tasks.start_soon(Door(context, handler, observe).serve, listeners[name])
@@ -307,9 +339,18 @@ class _Observer:
 
 
 def _announce(listeners: Listeners) -> None:
-    ports = {name: each[0].extra(SocketAttribute.local_port) for name, each in listeners.items()}
-    sys.stdout.buffer.write(orjson.dumps({"event": "listening", **ports}) + b"\n")
-    sys.stdout.flush()
+    places = {name: _place(each[0]) for name, each in listeners.items()}
+    # Whoever started us may be gone: the lifeline says what that means.
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(orjson.dumps({"event": "listening", **places}) + b"\n")
+        sys.stdout.flush()
+
+
+def _place(listener: SocketListener) -> int | str:
+    """A port, or the path of a socket."""
+    if listener.extra(SocketAttribute.family) == socket.AF_UNIX:
+        return str(listener.extra(SocketAttribute.local_address))
+    return listener.extra(SocketAttribute.local_port)
 
 
 async def _stop_on_signal(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
@@ -319,6 +360,14 @@ async def _stop_on_signal(scope: anyio.CancelScope, *, task_status: TaskStatus[N
         async for _ in signals:
             scope.cancel()
             return
+
+
+async def _reload_on_signal(reloader: Reloader, *, task_status: TaskStatus[None]) -> None:
+    with anyio.open_signal_receiver(signal.SIGHUP) as signals:
+        task_status.started()
+        async for _ in signals:
+            with contextlib.suppress(UserError):  # It has been logged.
+                await reloader()
 
 
 async def _stop_when_orphaned(scope: anyio.CancelScope) -> None:

@@ -43,6 +43,7 @@ ALLOWED: Mapping[tuple[Role, Channel], frozenset[type[Message]]] = {
             messages.Pause,
             messages.Resume,
             messages.Terminate,
+            messages.Reload,
             messages.Watch,
             messages.Ping,
             messages.Pong,

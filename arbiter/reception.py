@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from arbiter import admission, permissions, translate
+from arbiter.changes import rights_now
 from arbiter.connection import CODECS, Connection, answering, to_error
 from arbiter.debate import events
 from arbiter.debate.effects import Channel as Kind
@@ -25,7 +26,7 @@ from consilium import messages
 from consilium.certificate import CertificateRefused, identify
 from consilium.channel import Channel
 from consilium.conversation import Beat, Heartbeat
-from consilium.errors import ChannelClosed, ChannelError, ErrorCode, PeerError, TranscriptError
+from consilium.errors import ChannelClosed, ChannelError, ErrorCode, PeerError, TranscriptError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -58,6 +59,7 @@ class Reception:
         follow: Callable[[int], AsyncGenerator[dict[str, Any], None]],
         profiles: Mapping[str, CapabilityProfile],
         *,
+        reload: Callable[[str, str], Awaitable[None]],
         heartbeat: float,
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
@@ -65,11 +67,13 @@ class Reception:
         """``post`` puts an event into the owner's inbox; once the owner is gone, `anyio.BrokenResourceError`.
 
         ``follow`` yields the record from a seq on until it is closed, and may raise `TranscriptError`.
+        ``reload`` is called with session and message id when an operator asks for it; raises `UserError`.
         ``clock`` is monotonic, ``wall_clock`` counts from the epoch; both in seconds, as ``heartbeat``.
         """
         self._post = post
         self._follow = follow
         self._profiles = profiles
+        self._reload = reload
         self._interval = heartbeat
         self._clock = clock
         self._wall_clock = wall_clock
@@ -78,6 +82,7 @@ class Reception:
         self._something_ended = anyio.Event()
         self.seats: dict[str, Registration] = {}
         self.operators: dict[str, Session] = {}
+        self._connections: dict[Outbox, Connection] = {}
 
     # --- what the owner of the debate calls -----------------------------------------------------------
 
@@ -99,6 +104,25 @@ class Reception:
         held = self.seats.get(session)
         if held is not None:
             held.end(reason)
+
+    def adopt(self, profiles: Mapping[str, CapabilityProfile]) -> None:
+        """Go by other profiles: end the sessions of whom they do not let in, give the rest its new limits."""
+        self._profiles = profiles
+        for held in self._everybody():
+            (kind, *_) = held.outboxes
+            try:
+                name = held.name if isinstance(held, Registration) else None
+                held.rights = rights_now(held.rights, kind, name, profiles)
+            except PeerError as refusal:
+                self.deliver(held.session_id, kind, to_error(refusal), None)
+                held.end(f"no longer admitted: {refusal.message}")
+                self._tokens.void(held.session_id)
+        for connection in self._connections.values():
+            try:
+                connection.adopt(rights_now(connection.rights, connection.kind, None, profiles))
+            except PeerError as refusal:
+                connection.refuse(refusal)  # To one that is nobody's yet; a session has been told.
+                connection.outbox.finish()
 
     async def farewell(self, grace: float) -> None:
         """Give everybody ``grace`` seconds to hear the last message and leave; then close the rest.
@@ -176,6 +200,7 @@ class Reception:
         try:
             async with anyio.create_task_group() as tasks:
                 connection = Connection(kind, rights, channel, outbox, bucket, tasks)
+                self._connections[outbox] = connection
                 tasks.start_soon(connection.write)
                 try:
                     await converse(connection)
@@ -187,6 +212,7 @@ class Reception:
                         self._note(peer, kind, ended.__cause__)
                 outbox.finish()
         finally:
+            self._connections.pop(outbox, None)
             self._something_ended.set()
             await channel.aclose()
 
@@ -317,7 +343,9 @@ class Reception:
             held.heartbeat.heard(self._clock())
             if connection.answer_ping(line):
                 return
-            if not isinstance(line.message, messages.Watch):
+            if isinstance(line.message, messages.Reload):
+                await self._reload_for(held, line)
+            elif not isinstance(line.message, messages.Watch):
                 await self._tell(translate.from_admin(held.session_id, line))
             elif held.watches:
                 raise PeerError(ErrorCode.INVALID_STATE, "this connection watches already")
@@ -330,6 +358,14 @@ class Reception:
         finally:
             held.over.set()
             del self.operators[held.session_id]
+
+    async def _reload_for(self, held: Session, line: Line[Any]) -> None:
+        """Reload; the debate answers once it is on the record. Raises `PeerError` (INVALID_STATE)."""
+        try:
+            await self._reload(held.session_id, line.msg_id)
+        except UserError as error:
+            told = f"nothing is reloaded: {error.message}"
+            raise PeerError(ErrorCode.INVALID_STATE, messages.as_reason(told), detail=error.hint) from error
 
     async def _watch(self, connection: Connection, held: Session, line: Line[Any]) -> None:
         """Send the record as it grows. The reader sets the pace: nothing piles up here."""

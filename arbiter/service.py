@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from arbiter.reception import Reception
     from consilium.records import AnyEntry
 
+MOST_SET_ASIDE = 64
+"""Events of one session that are kept while the disk refuses records: an honest seat has a few to tell."""
+
 RETRY = 2.0
 """Seconds from one attempt to write what the disk has refused to the next."""
 
@@ -117,7 +120,7 @@ class Service:
         return self._set_aside.popleft() if self._set_aside else await self._inbox.receive()
 
     async def _ring(self) -> None:
-        """Post the alarm when it is due. A deadline that moves away is found out on waking, and costs nothing."""
+        """Post the alarm when it is due. That a deadline has moved away is found out on waking."""
         while True:
             self._set_for = due = self._debate.next_deadline()
             self._moved = anyio.Event()
@@ -147,7 +150,9 @@ class Service:
             await self._perform(todo)
             while self._refusal is not None:
                 delayed, self._refusal = events.RecordDelayed(self._refusal), None
-                await self._perform(self._debate.handle(delayed, self._now()))
+                todo = self._debate.handle(delayed, self._now())
+                self._look_again(delayed)
+                await self._perform(todo)
         except TranscriptError as failure:
             await self._perform(self._debate.handle(events.RecordFailed(str(failure)), self._now()))
 
@@ -183,20 +188,20 @@ class Service:
         log.error("the debate stands still, and goes on by itself once there is space: %s", reason)
         if self._debate.state in (DebateState.RUNNING, DebateState.RESUMING):
             self._reception.broadcast(messages.DebatePaused(reason=as_reason(reason)))
-        while self._journal.failure is not None:
-            with anyio.move_on_after(RETRY):
-                await self._put_off(reason, since - self._stood_still)
-            with suppress(TranscriptError):
-                await self._journal.retry()
-        self._stood_still += self._clock() - since
+        try:
+            while self._journal.failure is not None:
+                with anyio.move_on_after(RETRY):
+                    await self._put_off(reason, since - self._stood_still)
+                with suppress(TranscriptError):
+                    await self._journal.retry()
+        finally:
+            self._stood_still += self._clock() - since
         self._refusal = reason
         log.warning("the transcript is written again, and nothing is missing; the debate is paused")
 
     async def _put_off(self, reason: str, now: float) -> None:
         """Set aside what comes; tell an operator who asks what is the matter, and let one end the debate."""
         while True:
-            if len(self._set_aside) >= SIZE:
-                await anyio.sleep_forever()
             event = await self._inbox.receive()
             match event:
                 case events.StatusAsked(session, msg_id, effects.Channel.ADMIN):
@@ -206,8 +211,23 @@ class Service:
                 case events.Operated(command=Terminate()):
                     self._set_aside.append(event)
                     raise TranscriptError(reason)
-                case _:
+                case (
+                    events.AlarmRang()
+                    | events.RecordFailed()
+                    | events.RecordDelayed()
+                    | events.Reloaded()
+                    | events.SessionLost()
+                ):
                     self._set_aside.append(event)
+                case _ if self._has_room_for(event.session):
+                    self._set_aside.append(event)
+                case _:  # who goes on unanswered may not keep an operator from being heard
+                    self._reception.end(event.session, "too many messages while the debate stood still")
+
+    def _has_room_for(self, session: str) -> bool:
+        """Whether one more event of ``session`` may be set aside."""
+        its = sum(getattr(event, "session", None) == session for event in self._set_aside)
+        return its < MOST_SET_ASIDE and len(self._set_aside) < SIZE
 
     # --- a bug ----------------------------------------------------------------------------------------
 

@@ -25,8 +25,8 @@ def from_control(session: str, name: str, rights: Rights, line: Line[Any]) -> Ev
     match line.message:
         case messages.Ack(turn_id=turn_id):
             return events.TurnAcknowledged(session, msg_id, turn_id)
-        case messages.TurnEnd(turn_id=turn_id, speech=speech):
-            return events.TurnEnded(session, msg_id, turn_id, speech)
+        case messages.TurnEnd(turn_id=turn_id, speech=speech, usage=usage):
+            return events.TurnEnded(session, msg_id, turn_id, speech, usage)
         case messages.TurnFailed(turn_id=turn_id, fault=fault, prompt_sent=sent, detail=detail):
             return events.TurnFaulted(session, msg_id, turn_id, fault, sent, detail)
         case messages.StateUpdate() as change:

@@ -20,10 +20,15 @@ from consilium.codec import Line, encode
 from consilium.errors import ChannelBroken, PeerError
 from consilium.framing import MAX_LINE_BYTES, LineFramer
 from consilium.messages import Message
+from consilium.sockets import SERVER_NAME
 from consilium.tls import TlsStream, client_context
+from consilium.unixstream import connect_unix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
+    from pathlib import Path
+
+    from anyio.abc import ByteStream
 
     from consilium.codec import Codec
     from consilium.credentials import Credentials
@@ -52,6 +57,10 @@ class Channel(Generic[In]):
     def peer_der(self) -> bytes | None:
         """The peer's certificate, as TLS verified it."""
         return self._stream.peer_der
+
+    def limit(self, size: int) -> None:
+        """Bound a line that comes in to ``size`` bytes from now on; what came before stays."""
+        self._framer.limit = size
 
     async def receive(self) -> Line[In]:
         """Return the next message.
@@ -113,20 +122,48 @@ async def dial(
     cannot be used. The Arbiter may yet refuse our certificate: that shows at the first `receive`.
     """
     where = f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
+    stream = await _reach(where, lambda: anyio.connect_tcp(host, port), context, server_name or host, timeout)
+    return Channel(stream, codec, prefix=prefix, limit=limit)
+
+
+async def dial_path(
+    path: Path,
+    context: Credentials | ssl.SSLContext,
+    codec: Codec[In],
+    *,
+    prefix: str,
+    server_name: str | None = None,
+    timeout: float = DIAL_SECONDS,  # noqa: ASYNC109 - as in `dial`
+    limit: int = MAX_LINE_BYTES,
+) -> Channel[In]:
+    """Connect to the Arbiter's UNIX socket at ``path``; as `dial`, but a path is no name to authenticate.
+
+    The Arbiter must be ``server_name``, or else `SERVER_NAME`.
+    """
+    name = server_name or SERVER_NAME
+    stream = await _reach(str(path), lambda: connect_unix(path), context, name, timeout)
+    return Channel(stream, codec, prefix=prefix, limit=limit)
+
+
+async def _reach(
+    where: str,
+    connect: Callable[[], Awaitable[ByteStream]],
+    context: Credentials | ssl.SSLContext,
+    server_name: str,
+    seconds: float,
+) -> TlsStream:
+    """Connect and authenticate. Raises `ChannelBroken`, which names ``where``."""
     if not isinstance(context, ssl.SSLContext):
         context = await anyio.to_thread.run_sync(client_context, context)
-    with anyio.move_on_after(timeout) as scope:
+    with anyio.move_on_after(seconds) as scope:
         try:
-            raw = await anyio.connect_tcp(host, port)
-            stream = await TlsStream.handshake(
-                raw, context, server_side=False, server_hostname=server_name or host
-            )
+            raw = await connect()
+            return await TlsStream.handshake(raw, context, server_side=False, server_hostname=server_name)
         except (ChannelBroken, OSError, ValueError) as error:
             words = _words(error) if isinstance(error, OSError) else str(error)
             raise ChannelBroken(f"no connection to the Arbiter at {where}: {words}") from error
-        return Channel(stream, codec, prefix=prefix, limit=limit)
     assert scope.cancelled_caught
-    raise ChannelBroken(f"the Arbiter at {where} did not answer within {timeout:g} seconds")
+    raise ChannelBroken(f"the Arbiter at {where} did not answer within {seconds:g} seconds")
 
 
 def _words(error: OSError) -> str:

@@ -29,6 +29,10 @@ _UNUSUAL = re.compile(r"[^\n -~]")
 _INVISIBLE = re.compile(r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\U000e0100-\U000e01ef]")
 
 
+# What JSON may hold raw: DEL, C1, line separators, and what turns the direction of reading.
+_RAW_IN_JSON = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]")
+
+
 class Style(StrEnum):
     """How a piece of a line looks; the value is the SGR parameter."""
 
@@ -71,6 +75,11 @@ def _shown(char: str) -> str:
 def json_text(value: object) -> str:
     """``value`` as JSON that a terminal may be shown: ASCII only, nothing but printable characters."""
     return json.dumps(value, indent=2).replace("\x7f", "\\u007f")
+
+
+def obeyed_by_none(line: bytes) -> bytes:
+    """JSON that says what ``line`` says, with escapes for what a terminal would obey."""
+    return _RAW_IN_JSON.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), line)
 
 
 def columns(text: str) -> int:

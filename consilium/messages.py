@@ -126,12 +126,14 @@ class TurnEnd(Message):
     """The turn is over (§5.4). Without a SPEECH it is a skip.
 
     ``speech`` says that a SPEECH was sent on the data channel: the two channels are two connections,
-    and this message can overtake it.
+    and this message can overtake it. ``usage`` is what a turn without one took: a client that passes was
+    asked all the same.
     """
 
     type: Literal["TURN_END"] = "TURN_END"
     turn_id: Count
     speech: bool = False
+    usage: Usage | None = None
 
 
 class TurnFailed(Message):
@@ -420,6 +422,12 @@ class Terminate(Message):
     reason: Reason = ""
 
 
+class Reload(Message):
+    """Read certificates and capability profiles again."""
+
+    type: Literal["RELOAD"] = "RELOAD"
+
+
 class Watch(Message):
     """Send me every record from ``from_seq`` on, and each new one as it is written."""
 
@@ -473,6 +481,7 @@ AdminFromOperator = Annotated[
     | Pause
     | Resume
     | Terminate
+    | Reload
     | Watch
     | Ping
     | Pong,

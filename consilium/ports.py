@@ -1,31 +1,38 @@
-"""Where the Arbiter listens, from the environment (§15.2)."""
+"""Where the Arbiter listens, from the command line and the environment (§15.1, §15.2)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path  # noqa: TC003 - pydantic reads it
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from consilium.errors import UserError
+from consilium.sockets import SOCKET_DIR
 
 PREFIX = "CONSILIUM_"
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 
+_OF_TCP = frozenset({"host", "control_port", "data_port", "admin_port"})
+
 
 class Ports(BaseSettings):
-    """CONSILIUM_HOST, CONSILIUM_CONTROL_PORT, CONSILIUM_DATA_PORT and CONSILIUM_ADMIN_PORT.
+    """CONSILIUM_LISTEN, _HOST, _CONTROL_PORT, _DATA_PORT, _ADMIN_PORT and _SOCKET_DIR.
 
-    Port 0 is any free port. Raises `UserError` for what is not a port.
+    Port 0 is any free port; the folder of the sockets counts where ``listen`` is ``unix``. Raises `UserError`
+    for a value that cannot be one.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
 
+    listen: Literal["tcp", "unix"] = "tcp"
     host: str = "127.0.0.1"
     control_port: Port = 9998
     data_port: Port = 9999
     admin_port: Port = 9997
+    socket_dir: Path = SOCKET_DIR
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -33,7 +40,31 @@ class Ports(BaseSettings):
         except ValidationError as error:
             problem = error.errors()[0]
             name = str(problem["loc"][0])
+            rule = "tcp or unix" if name == "listen" else "a port, 0 to 65535"
             raise UserError(
-                f"{name} must be a port, 0 to 65535 (given: {problem['input']!r})",
+                f"{name} must be {rule} (given: {problem['input']!r})",
                 hint=f"it comes from the command line or from {PREFIX}{name.upper()}",
             ) from None
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """What a command line gives, and the environment for the rest; None was not given.
+
+        A place that the command line names also says which transport: it wins over the environment's.
+        Raises `UserError` when it names both.
+        """
+        values = {name: value for name, value in given.items() if value is not None}
+        tcp, unix = bool(values.keys() & _OF_TCP), "socket_dir" in values
+        if tcp or unix:
+            values.setdefault("listen", "unix" if unix else "tcp")
+        if tcp if values.get("listen") == "unix" else unix:
+            raise UserError(
+                "host and ports are for TCP, a folder of sockets is for UNIX sockets: both were given",
+                hint="give --socket-dir, or --host and ports",
+            )
+        return cls(**values)
+
+    @property
+    def sockets(self) -> Path | None:
+        """The folder of the sockets, or None where host and ports count."""
+        return self.socket_dir if self.listen == "unix" else None

@@ -42,6 +42,7 @@ _RULES = {
 }
 _PATTERNS = {
     r"^[a-z0-9_]{1,64}$": "must be 1 to 64 of a-z, 0-9 and _",
+    r"^(\*|[a-z0-9_]{1,64}|[a-z0-9_]{1,63}\*)$": "must be a name, the beginning of one and then *, or *",
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "must be 1 to 64 of a-z, 0-9, and then also _ and -",
     r"^[a-z0-9][a-z0-9._-]{0,63}$": "must be 1 to 64 of a-z, 0-9, and then also . _ and -",
 }

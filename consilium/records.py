@@ -1,7 +1,8 @@
 """The transcript's records (§5.6), their chain, and what proves that a file is whole.
 
-1. One record is one line of canonical JSON. ``seq`` counts from 0 without a gap; ``prev`` is the SHA-256 of
-   the line before it, newline excluded, so that a cut, a splice or an edit shows.
+1. One record is one line of JSON, with nothing raw in it that a terminal obeys. ``seq`` counts from 0 without
+   a gap; ``prev`` is the SHA-256 of the line before it, newline excluded, so that a cut, a splice or an edit
+   shows.
 2. A record holds what happened, never what a peer sent beyond the fields that are named here.
 3. The head (`Head`) is kept beside the file, signed by the Arbiter: a chain alone cannot show a cut tail.
 
@@ -18,6 +19,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
+from consilium.console import obeyed_by_none
 from consilium.errors import TranscriptError
 from consilium.messages import Label, Meta, ParticipantId, Phase, Usage
 
@@ -157,7 +159,7 @@ def seal(entry: AnyEntry, *, seq: int, prev: str, ts: str) -> bytes:
     """
     body: dict[str, Any] = {"seq": seq, "prev": prev, "ts": ts}
     try:
-        line = orjson.dumps(body | entry.model_dump(mode="json"))
+        line = obeyed_by_none(orjson.dumps(body | entry.model_dump(mode="json")))
     except (orjson.JSONEncodeError, ValueError) as error:
         raise TranscriptError(f"record {seq} cannot be written as JSON: {error}") from None
     if len(line) > MAX_RECORD_BYTES:

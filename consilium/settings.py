@@ -47,6 +47,8 @@ def check_council(
     try:
         # Strict JSON takes lists for tuples and words for enumerations, but no word for a number.
         return Council.model_validate_json(orjson.dumps(merged), strict=True)
+    except orjson.JSONEncodeError as error:  # no text on the command line, or a number too large
+        raise UserError(f"{name}: a value cannot be used: {error}") from None
     except ValidationError as error:
         raise _refusal(error, overrides, name, lines or {}) from None
 

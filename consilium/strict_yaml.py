@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 256 * 1024
 MAX_NESTING = 16
 
+_BREAK = re.compile("[\x85\u2028\u2029]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 Place = tuple[str | int, ...]
 """A key path: ``("participants", 0, "name")``."""
 
@@ -71,6 +74,13 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - a plain tree has none
         return True
+
+    def text(self, text: str) -> yaml.ScalarNode:
+        # Only between double quotes is a break other than a newline still the same one when it is read.
+        return self.represent_scalar(_YAML + "str", text, style='"' if _BREAK.search(text) else None)
+
+
+_Dumper.add_representer(str, _Dumper.text)
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -134,6 +144,10 @@ def _line(at: yaml.Event | yaml.Node) -> int:
 
 def _value(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
     lines.setdefault(place, _line(node))
+    if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+        raise _Refused(
+            "half a character (\\uD800 to \\uDFFF): write all of it, or \\U and eight digits", node
+        )
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, place, lines)
     if isinstance(node, yaml.SequenceNode):

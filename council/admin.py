@@ -22,6 +22,7 @@ from consilium.console import Console, json_text, printable
 from consilium.errors import ChannelBroken, ChannelError, ConsiliumError, PeerError, UserError
 from consilium.messages import MAX_SPEECH_BYTES, Status, StatusRequest
 from consilium.ports import Ports
+from consilium.sockets import socket_path
 from consilium.tls import client_context
 from council import operator, orders
 from council.causes import first_cause
@@ -56,10 +57,8 @@ class Admin:
     """One call of the command."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        given = {"host": options.host, "admin_port": options.port}
-        ports = Ports(**{key: value for key, value in given.items() if value is not None})
         self._options = options
-        self._host, self._port = ports.host, ports.admin_port
+        self._ports = Ports.of(host=options.host, admin_port=options.port, socket_dir=options.socket_dir)
         self._context: ssl.SSLContext
 
     def run(self) -> int:
@@ -87,13 +86,17 @@ class Admin:
         """The line that carries out ``words`` with the same credentials at the same place."""
         options = self._options
         line = ["consilium", "admin", "--bundle", str(options.bundle)]
-        for name in ("passphrase_file", "host", "port", "server_name"):
+        for name in ("passphrase_file", "host", "port", "socket_dir", "server_name"):
             if (value := getattr(options, name)) is not None:
                 line += [f"--{name.replace('_', '-')}", str(value)]
         return shlex.join([*line, *words])
 
     def _connect(self) -> AbstractAsyncContextManager[Operator]:
-        return operator.connect(self._host, self._port, self._context, server_name=self._options.server_name)
+        ports, name = self._ports, self._options.server_name
+        if ports.sockets is not None:
+            path = socket_path(ports.sockets, "admin")
+            return operator.connect_path(path, self._context, server_name=name)
+        return operator.connect(ports.host, ports.admin_port, self._context, server_name=name)
 
     async def _watch(self) -> int:
         printer = open_printer()

@@ -74,6 +74,7 @@ class Course:
         self._faults: dict[str, str] = {}
         self._pause = ""
         self._asked_to_pause = False
+        self._seemed_still = False
         self._at = "before its first turn"
 
     @property
@@ -126,6 +127,16 @@ class Course:
         """Take the end of the operator's connection, with its cause."""
         self._lost = f"the connection to the Arbiter ended: {why}"
         self.troubled = True
+
+    def seen_at(self, state: DebateState, reason: str | None) -> None:
+        """Take where the Arbiter says that it stands.
+
+        While its disk refuses records, only this tells of the pause. Once may be a record that is on its way.
+        """
+        still = state is DebateState.PAUSED and not self._pause
+        if still and self._seemed_still:
+            self._pause, self.troubled = str(reason), True
+        self._seemed_still = still
 
     def verdict(self) -> Verdict:
         """What it came to, as far as it is known now."""

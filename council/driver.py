@@ -19,13 +19,14 @@ import anyio
 import orjson
 
 from consilium.errors import ChannelError, ConsiliumError, PeerError, UserError
-from consilium.messages import Terminate
+from consilium.messages import Status, StatusRequest, Terminate
 from consilium.records import Stored, unseal
 from council import operator
 from council.causes import first_cause
 from council.course import FAULT, Course, Verdict
 from council.plan import Plan
 from council.processes import Ended, Processes, Said, processes
+from council.screen import SIGNALLED, TICK_SECONDS
 from council.startup import MODEL_STAGE, Startup
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     Post: TypeAlias = MemoryObjectSendStream["Happening"]
     Inbox: TypeAlias = MemoryObjectReceiveStream["Happening"]
 
-TICK_SECONDS = 0.2
-
 SEATING_SECONDS = 120.0
 """How long the seats may take until the debate starts."""
 
@@ -55,9 +54,10 @@ ORDER_SECONDS = 5.0
 CLOSE_SECONDS = 3.0
 """How long TERMINATE may take, and then how long the processes may take to end by themselves."""
 
+LOOK_SECONDS = 2.0
+"""How often the Arbiter is asked where it stands: of a disk that refuses records, no record tells."""
+
 INBOX = 100
-SIGNALLED = 128
-"""What a signal's number is added to in an exit code."""
 
 INTERRUPTED = "INTERRUPTED"
 MAX_REASON = 2000
@@ -70,7 +70,7 @@ class WatchEnded:
     why: str
 
 
-Happening = Stored | Said | Ended | WatchEnded
+Happening = Stored | Said | Ended | WatchEnded | Status
 
 
 class Driver:
@@ -149,6 +149,7 @@ class Driver:
         self._admin = await Startup(self._job, running, self._doing).run()
         async with operator.connect(*self._admin) as admin, anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch, admin, post.clone())
+            tasks.start_soon(self._look, admin, post.clone())
             verdict = await self._follow(admin, tasks, inbox)
             tasks.cancel_scope.cancel()
         return verdict
@@ -170,6 +171,14 @@ class Driver:
                 await post.send(WatchEnded("the Arbiter closed it"))
             except ConsiliumError as error:
                 await post.send(WatchEnded(str(error)))
+
+    async def _look(self, admin: operator.Operator, post: Post) -> None:
+        with post, suppress(ConsiliumError):  # the watch meets the same end, and tells it
+            while True:
+                await anyio.sleep(LOOK_SECONDS)
+                status = await admin.request(StatusRequest())
+                assert isinstance(status, Status)
+                await post.send(status)
 
     async def _follow(self, admin: operator.Operator, tasks: TaskGroup, inbox: Inbox) -> Verdict:
         """Take what happens until the debate is over, or cannot go on."""
@@ -193,6 +202,8 @@ class Driver:
                 self._course.connection_lost(why)
             case Ended():
                 self._note_end(happening)
+            case Status(debate_state=state, reason=reason):
+                self._course.seen_at(state, reason)
             case Stored(entry=entry):
                 self._course.observe(entry)
                 self._view.record(happening, time.monotonic())
@@ -223,15 +234,23 @@ class Driver:
         self._closing = True
         self._doing("closing")
         with self._courtesy:
-            if self._course.over is None and self._admin is not None:
-                with anyio.move_on_after(CLOSE_SECONDS), suppress(ConsiliumError):
-                    await self._terminate(self._admin, verdict.cause)
+            if self._course.over is None and not await self._terminated(verdict.cause):
+                return  # nobody knows that it is over, and nobody would go
             await running.until_gone(CLOSE_SECONDS, above=MODEL_STAGE)
 
-    async def _terminate(self, endpoint: Endpoint, reason: str) -> None:
-        # On a connection of its own: the other one may be what broke.
-        async with operator.connect(*endpoint) as admin:
-            await admin.request(Terminate(reason=reason[:MAX_REASON]))
+    async def _terminated(self, reason: str) -> bool:
+        """Close the debate, if there is one that answers."""
+        if self._admin is None:
+            return False
+        with anyio.move_on_after(CLOSE_SECONDS):
+            # On a connection of its own: the other one may be what broke.
+            try:
+                async with operator.connect(*self._admin) as admin:
+                    await admin.request(Terminate(reason=reason[:MAX_REASON]))
+            except ConsiliumError:
+                return False
+            return True
+        return False
 
     def _doing(self, what: str) -> None:
         self._view.doing(what, time.monotonic())

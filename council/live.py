@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from consilium.console import Console, Style, printable, wrap
+from consilium.console import Console, Style, obeyed_by_none, printable, wrap
 from consilium.records import EventName, EventRecord, TurnRecord
 from council.builtin import EMBEDDED_PRESET
 from council.render import LABEL
@@ -134,7 +134,7 @@ class JsonView:
 
     def _line(self, now: float, event: str, **fields: Any) -> None:
         self._spoke = now
-        self._write(orjson.dumps({"event": event, **fields}).decode() + "\n")
+        self._write(obeyed_by_none(orjson.dumps({"event": event, **fields})).decode() + "\n")
 
 
 class TextView:

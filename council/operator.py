@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from consilium.channel import Channel, dial
+from consilium.channel import Channel, dial, dial_path
 from consilium.codec import Codec, Line
 from consilium.errors import ChannelClosed, ConsiliumError, ErrorCode, PeerError
 from consilium.framing import MAX_ARBITER_LINE_BYTES
@@ -32,10 +32,14 @@ from council.causes import first_cause
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from consilium.credentials import Credentials
 
 Reply = AdminOk | Status
+
+_CODEC: Codec[Any] = Codec(AdminToOperator)
+_OURS: dict[str, Any] = {"prefix": "op", "limit": MAX_ARBITER_LINE_BYTES}
 
 
 class Operator:
@@ -128,16 +132,23 @@ async def connect(
     Raises `ChannelBroken` when it cannot be reached. A certificate that is no operator's shows at the first
     `Operator.request`.
     """
-    codec: Codec[Any] = Codec(AdminToOperator)
-    channel = await dial(
-        host,
-        port,
-        credentials,
-        codec,
-        prefix="op",
-        server_name=server_name,
-        limit=MAX_ARBITER_LINE_BYTES,
-    )
+    channel = await dial(host, port, credentials, _CODEC, server_name=server_name, **_OURS)
+    async with _held(channel) as operator:
+        yield operator
+
+
+@asynccontextmanager
+async def connect_path(
+    path: Path, credentials: Credentials | ssl.SSLContext, *, server_name: str | None = None
+) -> AsyncIterator[Operator]:
+    """As `connect`, to the Arbiter's UNIX socket at ``path``."""
+    channel = await dial_path(path, credentials, _CODEC, server_name=server_name, **_OURS)
+    async with _held(channel) as operator:
+        yield operator
+
+
+@asynccontextmanager
+async def _held(channel: Channel[Any]) -> AsyncIterator[Operator]:
     operator = Operator(channel)
     try:
         with first_cause():

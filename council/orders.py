@@ -21,6 +21,7 @@ from consilium.messages import (
     Pause,
     Phase,
     Recovery,
+    Reload,
     Resume,
     SetPhase,
     SetTopic,
@@ -161,6 +162,10 @@ def _terminate(options: argparse.Namespace, _read: Callable[[], str]) -> Order:
     return Order(_made(Terminate, when=when, reason=options.reason), told)
 
 
+def _reload(_options: argparse.Namespace, _read: Callable[[], str]) -> Order:
+    return Order(Reload(), "Certificates and profiles are read again; the record says what changed.")
+
+
 def _when(options: argparse.Namespace) -> When:
     return When.ROUND_END if options.round_end else When.NOW
 
@@ -198,4 +203,5 @@ _ORDERS: dict[str, Callable[[argparse.Namespace, Callable[[], str]], Order]] = {
     "pause": _pause,
     "resume": _resume,
     "terminate": _terminate,
+    "reload": _reload,
 }

@@ -42,7 +42,7 @@ class Plan:
         if not isinstance(entry, EventRecord):
             return None
         match entry.event:
-            case EventName.PARTICIPANT_JOINED:
+            case EventName.PARTICIPANT_JOINED if not entry.data.get("returned"):
                 self._to_be_seated -= 1
                 return Resume() if self._to_be_seated == 0 else None
             case EventName.DEBATE_STARTED | EventName.PHASE_CHANGED:

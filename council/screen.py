@@ -56,6 +56,11 @@ def open_view(printer: Printer, *, as_json: bool, no_color: bool) -> View:
     )
 
 
+def exit_code(error: OSError) -> int:
+    """The exit code of a command that can show no more, by what `Printer.run` returned."""
+    return READER_LEFT if isinstance(error, BrokenPipeError) else 1
+
+
 class Showing:
     """Runs what is shown, with signs of life, until its verdict, a signal, or the reader's end."""
 
@@ -98,8 +103,7 @@ class Showing:
                 self._stop(SIGNALLED + number)
 
     async def _print(self) -> None:
-        error = await self._printer.run()
-        self._stop(READER_LEFT if isinstance(error, BrokenPipeError) else 1)
+        self._stop(exit_code(await self._printer.run()))
 
     async def _tick(self) -> None:
         while True:

@@ -193,7 +193,8 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
     _detail(console, "; ".join([seat.role_label or "no role", model, turns, spent, *usd]))
     since = status.turns_since.get(seat.participant_id)
     if since is not None:
-        ago = f"had a turn {count(since, 'turn')} ago" if seat.turns else "has not had a turn yet"
+        spoke = since < status.turn_counter
+        ago = f"spoke {count(since, 'turn')} ago" if spoke else "has not spoken yet"
         _detail(console, f"a person, who {ago}")
     share = status.repetition.get(seat.participant_id)
     if share is not None:

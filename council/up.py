@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import shutil
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
-from consilium.cli import READER_LEFT
-from consilium.console import wants_colour
 from consilium.errors import UserError
 from consilium.settings import load_council
 from council import builtin, orphans
 from council.causes import first_cause
 from council.closing import close
 from council.driver import INTERRUPTED, Driver
-from council.live import JsonView, TextView
 from council.prepare import prepare
-from council.printer import Printer
+from council.screen import FAREWELL_SECONDS, exit_code, open_printer, open_view
 from council.startup import MODEL_URL, needs_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from council.live import View
+    from council.printer import Printer
     from council.startup import Job
-
-FAREWELL_SECONDS = 2.0
-"""After an interruption, how long the last lines may take to be shown."""
 
 REAL_CLIENTS = ("claude", "codex", "gemini", "opencode", "qwen", "kimi", "agy")
 """The commands of clients that a seat can have instead of the embedded model."""
@@ -101,8 +93,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _hold(job: Job, options: argparse.Namespace) -> int:
-    printer = _printer()
-    view = _view(printer, options)
+    printer = open_printer()
+    view = open_view(printer, as_json=options.json, no_color=options.no_color)
     driver = Driver(job, view, busy=lambda: printer.behind)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_print, printer, driver)
@@ -118,29 +110,8 @@ async def _hold(job: Job, options: argparse.Namespace) -> int:
     return verdict.code
 
 
-def _printer() -> Printer:
-    if sys.stdout is None:  # started without one: there is nobody to show anything to
-        return Printer(os.open(os.devnull, os.O_WRONLY), "utf-8")
-    sys.stdout.flush()
-    return Printer(sys.stdout.fileno(), sys.stdout.encoding)
-
-
 async def _print(printer: Printer, driver: Driver) -> None:
-    error = await printer.run()
-    driver.interrupt(READER_LEFT if isinstance(error, BrokenPipeError) else 1)
-
-
-def _view(printer: Printer, options: argparse.Namespace) -> View:
-    now = time.monotonic()
-    if options.json:
-        return JsonView(printer.write, now=now)
-    return TextView(
-        printer.write,
-        width=shutil.get_terminal_size().columns,
-        terminal=os.isatty(printer.fd) and os.environ.get("TERM") != "dumb",
-        colour=sys.stdout is not None and wants_colour(sys.stdout, os.environ, no_color=options.no_color),
-        now=now,
-    )
+    driver.interrupt(exit_code(await printer.run()))
 
 
 def _notices(

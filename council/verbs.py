@@ -19,7 +19,8 @@ examples:
   consilium admin --bundle certs/anna resume qwen_coder=cold
 
 BUNDLE is a folder made by `consilium pki issue`, or a file made by `consilium pki bundle`. Host and port come
-from CONSILIUM_HOST and CONSILIUM_ADMIN_PORT unless they are given, and the passphrase of a file from
+from CONSILIUM_HOST and CONSILIUM_ADMIN_PORT, or the folder of its UNIX sockets from CONSILIUM_LISTEN=unix and
+CONSILIUM_SOCKET_DIR, unless they are given, and the passphrase of a file from
 --passphrase-file, from CONSILIUM_BUNDLE_PASSPHRASE, or from you.
 
 Exit codes: 0 done, 1 refused by the Arbiter, 2 a mistake in the command, 4 no connection."""
@@ -41,6 +42,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "resume\nresume qwen_coder=cold historian=skip",
     ),
     "terminate": ("close the debate", 'terminate\nterminate --round-end --reason "the question is answered"'),
+    "reload": ("have the Arbiter read its certificates and profiles again", "reload"),
     "watch": ("follow the record as it grows, across restarts of the Arbiter", "watch\nwatch --from 120"),
 }
 """Verb -> (what it does, examples of its words)."""
@@ -89,7 +91,17 @@ def _common(command: _Parser, *, default: str | None) -> None:
     group.add_argument("--host", default=default, help="where the Arbiter is (127.0.0.1)")
     group.add_argument("--port", type=int, metavar="N", default=default, help="its admin port (9997)")
     group.add_argument(
-        "--server-name", metavar="NAME", default=default, help="the name in its certificate, if not the host"
+        "--socket-dir",
+        type=Path,
+        metavar="DIR",
+        default=default,
+        help="the folder of its UNIX sockets, in place of host and port",
+    )
+    group.add_argument(
+        "--server-name",
+        metavar="NAME",
+        default=default,
+        help="the name in its certificate, if not the host, or localhost behind a socket",
     )
     shown = command.add_argument_group("how it is shown")
     shown.add_argument("--json", action="store_true", default=default, help="JSON, for programs")

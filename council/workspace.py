@@ -84,14 +84,30 @@ class Workspace:
 
 
 def default_folder(parent: Path, *, time: str, topic: str) -> Path:
-    """A folder name for a debate that begins at ``time``, new in ``parent``."""
+    """Make a folder in ``parent`` for a debate that begins at ``time``, which nobody else has.
+
+    Raises `UserError` when it cannot be made.
+    """
     slug = re.sub(r"[^a-z0-9]+", "-", topic.lower())[:SLUG_CHARS].strip("-") or "debate"
     folder = parent / f"{time}-{slug}"
     number = 1
-    while folder.exists():
-        number += 1
-        folder = parent / f"{time}-{slug}-{number}"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        while not _is_new(folder):
+            number += 1
+            folder = parent / f"{time}-{slug}-{number}"
+    except OSError as error:
+        raise UserError(f"{folder} cannot be used: {error.strerror}") from None
     return folder
+
+
+def _is_new(folder: Path) -> bool:
+    """Whether ``folder`` was not there; now it is."""
+    try:
+        folder.mkdir(mode=PRIVATE)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _names(council: Council) -> Iterable[str]:

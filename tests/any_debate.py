@@ -157,6 +157,10 @@ class AnyDebate(RuleBasedStateMachine):
     def is_lost(self, session: str) -> None:
         self.step(events.SessionLost(session, "gone"))
 
+    @rule(changed=st.sampled_from([(), ("certificate",), ("profile participant",)]))
+    def reloads(self, changed: tuple[str, ...]) -> None:
+        self.step(events.Reloaded("operator", "m", changed))
+
     @rule(session=sessions, required=st.none() | st.booleans())
     def updates(self, session: str, required: bool | None) -> None:
         self.step(events.StateUpdated(session, "m", required, None, capped=False))

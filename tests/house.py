@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -22,10 +22,12 @@ from certificates import clock as real_time
 
 from arbiter.debate import Debate
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
+from arbiter.edge.sockets import open_sockets
 from arbiter.inbox import SIZE, Inbox
 from arbiter.journal import Journal
-from arbiter.main import House, follow
+from arbiter.main import House, _place, follow
 from arbiter.reception import Reception
+from arbiter.reload import Configuration, Reloader
 from arbiter.service import Service
 from consilium import messages as m
 from consilium.channel import Channel
@@ -34,8 +36,9 @@ from consilium.errors import ChannelError, TranscriptError
 from consilium.framing import MAX_ARBITER_LINE_BYTES
 from consilium.headseal import HeadSigner
 from consilium.profile import DEFAULT_PROFILES
-from consilium.tls import TlsStream, client_context, server_context
+from consilium.tls import TlsStream, client_context
 from consilium.transcript import read_head, read_records
+from consilium.unixstream import connect_unix
 from pki.authority import Authority
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import SocketListener, SocketStream
 
+    from arbiter.debate.events import Event
     from arbiter.disk import Disk
     from consilium.codec import Line
     from consilium.config import Council
@@ -56,6 +60,10 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound=m.Message)
 
 HOST = "127.0.0.1"
+
+TRANSPORT = "tcp"
+"""What houses listen on, or ``unix``; see `houses.transport`."""
+
 PATIENCE = 5.0
 """Seconds that a test waits for the Arbiter before it fails."""
 
@@ -141,9 +149,10 @@ class Wire:
         await anyio.aclose_forcefully(self.raw)
 
 
-async def connect(port: int, door: str, context: ssl.SSLContext, *, buffer: int | None = None) -> Wire:
-    """Connect to an Arbiter's port, which is the one of ``door``; ``buffer`` as for `Home.connect`."""
-    raw = await anyio.connect_tcp(HOST, port)
+async def connect(port: int | str, door: str, context: ssl.SSLContext, *, buffer: int | None = None) -> Wire:
+    """Connect to an Arbiter's port or socket, the one of ``door``; ``buffer`` as for `Home.connect`."""
+    raw: SocketStream
+    raw = await (connect_unix(port) if isinstance(port, str) else anyio.connect_tcp(HOST, port))
     if buffer is not None:
         raw.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     stream = await TlsStream.handshake(raw, context, server_side=False, server_hostname="localhost")
@@ -225,7 +234,7 @@ class Home:
     folder: Path
     house: House
     debate: Debate
-    ports: Mapping[str, int]
+    ports: Mapping[str, int | str]
     authority: Authority
     reports: list[tuple[HandshakeOutcome, str]] = field(default_factory=list)
     over: anyio.Event = field(default_factory=anyio.Event)
@@ -302,6 +311,16 @@ async def until(condition: Callable[[], Any]) -> None:
             await anyio.sleep(0.01)
 
 
+def reads(own: Credentials, folder: Path, clock: Callable[[], float]) -> Callable[[], Configuration]:
+    """What a house reloads: its credentials, and the file ``profiles.yaml`` of its folder if there is one."""
+
+    def read() -> Configuration:
+        profiles = folder / "profiles.yaml"
+        return Configuration.read(own.cert.parent, profiles if profiles.exists() else None, clock())
+
+    return read
+
+
 @contextlib.asynccontextmanager
 async def house(
     folder: Path,
@@ -315,7 +334,7 @@ async def house(
     inbox: int = SIZE,
     buffer: int | None = None,
 ) -> AsyncIterator[Home]:
-    """Hold ``council``'s debate in this process until the block ends.
+    """Hold ``council``'s debate in this process, on `TRANSPORT`, until the block ends.
 
     No connection may have ended by a bug by then, unless the test has cleared ``reports``.
     """
@@ -326,25 +345,40 @@ async def house(
         folder / "debate.jsonl", signer=HeadSigner.load(own), clock=wall_clock, disk=disk
     )
     ends = Inbox(inbox)
+    current = Configuration.read(own.cert.parent, None, wall_clock())
+    current = replace(current, configured=replace(current.configured, profiles=profiles))
+
+    async def tell(event: Event) -> None:
+        with contextlib.suppress(anyio.BrokenResourceError):
+            await ends.post(event)
+
+    reloader = Reloader(current, reads(own, folder, wall_clock), tell, journal.sign_with)
     reception = Reception(
         ends.post,
         lambda from_seq: follow(journal, from_seq),
         profiles,
+        reload=reloader,
         heartbeat=council.limits.heartbeat_seconds,
         clock=clock,
         wall_clock=wall_clock,
     )
-    held = House(Service(debate, journal, reception, ends, clock), reception, journal)
-    listeners = {name: await bind(HOST, 0, setting=name) for name in TO_PEER}
+    reloader.adopt = reception.adopt
+    held = House(Service(debate, journal, reception, ends, clock), reception, journal, reloader)
+    doors = contextlib.AsyncExitStack()
+    if TRANSPORT == "unix":
+        listeners = await doors.enter_async_context(open_sockets(folder / "run"))
+    else:
+        listeners = {name: await bind(HOST, 0, setting=name) for name in TO_PEER}
     if buffer is not None:
         for listener in (each for some in listeners.values() for each in some):
             listener.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
-    ports = {name: some[0].extra(SocketAttribute.local_port) for name, some in listeners.items()}
+    ports = {name: _place(some[0]) for name, some in listeners.items()}
     home = Home(folder, held, debate, ports, authority)
-    with ends:
+    async with doors:
+        doors.enter_context(ends)
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_live, home, listeners, own, grace)
+                tasks.start_soon(_live, home, listeners, grace)
                 try:
                     yield home
                 finally:
@@ -359,18 +393,15 @@ async def house(
     assert home.failures() == []
 
 
-async def _live(
-    home: Home, listeners: Mapping[str, Sequence[SocketListener]], own: Credentials, grace: float
-) -> None:
+async def _live(home: Home, listeners: Mapping[str, Sequence[SocketListener]], grace: float) -> None:
     """Hold the debate with the doors open, as `arbiter.main` does."""
-    context = server_context(own)
 
     def observe(outcome: HandshakeOutcome, _: str, detail: str) -> None:
         home.reports.append((outcome, detail))
 
     async with anyio.create_task_group() as doors:
         for name, some in listeners.items():
-            door = Door(lambda: context, getattr(home.reception, name), observe)
+            door = Door(lambda: home.house.reloader.current.context, getattr(home.reception, name), observe)
             doors.start_soon(door.serve, some)
         await home.house.hold(grace)
         doors.cancel_scope.cancel()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import house as house_module
+import pytest
 from house import Home, Wire, house, until
 from playbook import council
 
@@ -25,6 +27,12 @@ KEEP = m.DisconnectPolicy.KEEP_ALIVE
 
 OPEN_TABLE = {"mode": "dynamic", "wait_for_required_at_start": False}
 """Anybody may sit down, and nothing begins before the operator says so."""
+
+
+@pytest.fixture(autouse=True, params=["tcp", "unix"])
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a module that imports it: every test of it on ports, and again on UNIX sockets."""
+    monkeypatch.setattr(house_module, "TRANSPORT", request.param)
 
 
 @asynccontextmanager

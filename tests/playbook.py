@@ -119,10 +119,12 @@ class Playbook:
         turn_id = self.turn if turn is None else turn
         return self.happens(events.SpeechReceived(session, self._id(), turn_id, text, usage))
 
-    def ends(self, session: str, *, speech: bool = False, turn: int | None = None) -> list[Effect]:
+    def ends(
+        self, session: str, *, speech: bool = False, turn: int | None = None, usage: Usage | None = None
+    ) -> list[Effect]:
         """TURN_END, for the open turn unless told otherwise."""
         turn_id = self.turn if turn is None else turn
-        return self.happens(events.TurnEnded(session, self._id(), turn_id, speech))
+        return self.happens(events.TurnEnded(session, self._id(), turn_id, speech, usage))
 
     def acknowledges(self, session: str, turn: int | None = None) -> list[Effect]:
         """ACK."""

@@ -126,9 +126,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The participant chose not to speak."""
+    """The participant chose not to speak. ``usage`` is what that took, if a client was asked."""
 
     turn_id: int
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

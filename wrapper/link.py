@@ -11,16 +11,17 @@ import logging
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 
-from consilium.channel import DIAL_SECONDS, dial
+from consilium.channel import DIAL_SECONDS, dial, dial_path
 from consilium.codec import Codec
 from consilium.conversation import SILENT_INTERVALS, Beat, Heartbeat
 from consilium.errors import ChannelBroken, ChannelError, PeerError
 from consilium.framing import MAX_ARBITER_LINE_BYTES
 from consilium.messages import ControlToSeat, DataToSeat, Message, Ping, Pong
+from consilium.sockets import socket_path
 from wrapper.events import (
     ControlOpened,
     DataOpened,
@@ -34,6 +35,7 @@ from wrapper.events import (
 
 if TYPE_CHECKING:
     import ssl
+    from pathlib import Path
 
     from anyio.streams.memory import MemoryObjectSendStream
 
@@ -56,11 +58,16 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the Arbiter listens. ``host`` is also the name that its certificate must bear."""
+    """Where the Arbiter listens: ``host`` and ports, or the folder ``sockets`` where there is one.
+
+    Its certificate must bear ``server_name``; None is the host, or `consilium.sockets.SERVER_NAME`.
+    """
 
     host: str
     control_port: int
     data_port: int
+    sockets: Path | None = None
+    server_name: str | None = None
 
 
 class _Wire(Generic[In]):
@@ -73,17 +80,20 @@ class _Wire(Generic[In]):
         self._heard = False
         self._given_up = ""
 
-    async def dial(self, host: str, port: int, context: ssl.SSLContext, *, within: float) -> None:
+    async def dial(self, at: Address, context: ssl.SSLContext, *, within: float) -> None:
         """Connect. Raises `ChannelBroken`."""
-        self._channel = await dial(
-            host,
-            port,
-            context,
-            self._codec,
-            prefix=self.name[0],
-            timeout=within,
-            limit=MAX_ARBITER_LINE_BYTES,
-        )
+        how: dict[str, Any] = {
+            "prefix": self.name[0],
+            "server_name": at.server_name,
+            "timeout": within,
+            "limit": MAX_ARBITER_LINE_BYTES,
+        }
+        if at.sockets is not None:
+            path = socket_path(at.sockets, self.name)
+            self._channel = await dial_path(path, context, self._codec, **how)
+        else:
+            port = at.control_port if self.name == "control" else at.data_port
+            self._channel = await dial(at.host, port, context, self._codec, **how)
 
     async def receive(self) -> Line[In]:
         """Return the next message. Raises `PeerError` or `ChannelError`; `ending` says what that means."""
@@ -148,9 +158,8 @@ class Link:
 
     async def data(self) -> None:
         """Connect the data channel, and read until the end."""
-        address = self._address
         try:
-            await self._data.dial(address.host, address.data_port, self._context, within=DIAL_SECONDS)
+            await self._data.dial(self._address, self._context, within=DIAL_SECONDS)
             await self._inbox.send(DataOpened())
             while True:
                 line = await self._data.receive()
@@ -200,13 +209,12 @@ class Link:
 
     async def _dial_control(self, patience: float) -> None:
         """Raises `ChannelBroken`: at once when waiting cannot help, else after ``patience`` seconds."""
-        address = self._address
         give_up_at = anyio.current_time() + patience
         pause = FIRST_PAUSE
         while True:
             within = max(min(DIAL_SECONDS, give_up_at - anyio.current_time()), 1.0)
             try:
-                await self._control.dial(address.host, address.control_port, self._context, within=within)
+                await self._control.dial(self._address, self._context, within=within)
             except ChannelBroken as error:
                 # All seats of a council start together: without jitter they would also knock together.
                 wait = pause * secrets.SystemRandom().uniform(0.5, 1.5)

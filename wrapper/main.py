@@ -82,6 +82,15 @@ def parser() -> argparse.ArgumentParser:
     own.add_argument("--control-port", type=int, metavar="PORT", help="its control port (default: 9998)")
     own.add_argument("--data-port", type=int, metavar="PORT", help="its data port (default: 9999)")
     own.add_argument(
+        "--socket-dir",
+        type=Path,
+        metavar="DIR",
+        help="the folder of its UNIX sockets, in place of host and ports (or CONSILIUM_LISTEN=unix)",
+    )
+    own.add_argument(
+        "--server-name", metavar="NAME", help="the name in its certificate, if not the host or localhost"
+    )
+    own.add_argument(
         "--model-url",
         metavar="URL",
         help=f"where `consilium model` serves the embedded model; {MODEL_URL} names any other server, "
@@ -225,9 +234,9 @@ def _registration(council: Council, name: str, meta: Meta) -> Reg:
 
 
 def _address(options: argparse.Namespace) -> Address:
-    given = {key: getattr(options, key) for key in ("host", "control_port", "data_port")}
-    ports = Ports(**{key: value for key, value in given.items() if value is not None})
-    return Address(ports.host, ports.control_port, ports.data_port)
+    keys = ("host", "control_port", "data_port", "socket_dir")
+    ports = Ports.of(**{key: getattr(options, key) for key in keys})
+    return Address(ports.host, ports.control_port, ports.data_port, ports.sockets, options.server_name)
 
 
 def _seconds(text: str) -> float:

@@ -204,7 +204,7 @@ class Seat:
             log.exception("the adapter failed in a way that it should not")
             return events.Failed(turn_id, Fault.INTERNAL, PromptSent.MAYBE, type(bug).__name__)
         if is_pass(answer.text):
-            return events.Passed(turn_id)
+            return events.Passed(turn_id, answer.usage)
         return events.Answered(turn_id, clean_text(answer.text), answer.usage)
 
     # --- leaving -------------------------------------------------------------------------------------

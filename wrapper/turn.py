@@ -215,7 +215,8 @@ class SeatMachine:
         return self._finish(event.turn_id, [SendData(speech), SendControl(end)])
 
     def _passed(self, event: events.Passed) -> list[Effect]:
-        return self._finish(event.turn_id, [SendControl(messages.TurnEnd(turn_id=event.turn_id))])
+        end = messages.TurnEnd(turn_id=event.turn_id, usage=event.usage)
+        return self._finish(event.turn_id, [SendControl(end)])
 
     def _failed(self, event: events.Failed) -> list[Effect]:
         return self._finish(event.turn_id, self._report(event))

@@ -79,6 +79,7 @@ class TurnEnded:
     msg_id: str
     turn_id: int
     speech: bool
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,18 @@ class RecordDelayed:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """The Arbiter goes by certificates and profiles that were read again; ``changed`` names what differs.
+
+    Without a session, a signal asked for it.
+    """
+
+    session: str | None
+    msg_id: str | None
+    changed: tuple[str, ...]
+
+
 Command = Kick | ForceTurnEnd | SetTopic | SetPhase | Inject | Pause | Resume | Next | Terminate
 """The operator's commands that change a debate (§3.3.D)."""
 
@@ -183,4 +196,4 @@ SeatEvent = (
     | SeatReported
     | StatusAsked
 )
-Event = SeatEvent | Operated | SessionLost | AlarmRang | RecordFailed | RecordDelayed
+Event = SeatEvent | Operated | Reloaded | SessionLost | AlarmRang | RecordFailed | RecordDelayed

@@ -51,6 +51,7 @@ class Flow:
         self.overdue_at: float | None = None
         self.reviving: set[str] = set()
         self._had_turn: set[str] = set()
+        self._passed_over: set[str] = set()
         self._last = -1
         self._named: tuple[str, ...] = ()
         self._effects: list[Effect] = []
@@ -115,7 +116,7 @@ class Flow:
             seat.cursor = turn.heard
             seat.charge(turn.turn_id, usage)
             self._had_turn.add(seat.participant_id)
-        if outcome is not TurnOutcome.SKIP:
+        if outcome is not TurnOutcome.SKIP or usage is not None:
             self.meter.charge(usage, text)
         if text is not None:
             self._say(seat, turn, text)
@@ -123,6 +124,7 @@ class Flow:
     def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
         seat.said.add(turn.turn_id, text)
         seat.latest_text = text
+        seat.last_speech = turn.turn_id
         if self.council.turn_policy is TurnPolicy.MOST_RECENTLY_CONTRADICTED:
             self._named = (*self._named, *named_in(text, seat, self.roster.joined()))[-64:]
         contribution = Contribution(seat.participant_id, text, seat.pseudonym, seat.meta.role_label)
@@ -134,9 +136,11 @@ class Flow:
     def skip(self, seat: Seat, *, gone: bool = False) -> None:
         """Count the seat's turn in this round as had, on the operator's word.
 
-        ``gone``: the debate also goes on without the seat, until that comes back by itself.
+        No policy chooses the seat again before the round is complete; NEXT still may call it. ``gone``: the
+        debate also goes on without the seat, until that comes back by itself.
         """
         self._had_turn.add(seat.participant_id)
+        self._passed_over.add(seat.participant_id)
         if gone:
             seat.standing = Standing.ABSENT
             seat.required = False
@@ -196,7 +200,9 @@ class Flow:
         for seat in rotation:
             if seat.participant_id == called:
                 return seat
-        floor = Floor(tuple(rotation), self._last, self._named)
+        # Never nobody: once all of the rotation had their turn, or were passed over, a new round has begun.
+        eligible = tuple(seat for seat in rotation if seat.participant_id not in self._passed_over)
+        floor = Floor(eligible, self._last, self._named)
         return POLICIES[self.council.turn_policy](floor)
 
     def _assign(self, seat: Seat, now: float) -> None:
@@ -258,6 +264,7 @@ class Flow:
     def end_round(self) -> tuple[Phase | None, str | None]:
         """Count a round as complete; return what the operator ordered for its end."""
         self._had_turn = set()
+        self._passed_over = set()
         self.meter.rounds += 1
         self.discourse.release()
         return self.schedule.take_round_end()
@@ -297,9 +304,13 @@ class Flow:
         self.meter.hold(now)
         patience = self.council.limits.max_pause_seconds
         self.overdue_at = None if patience is None else now + patience
-        concerned = tuple(seat.participant_id for seat in missing)
+        concerned = [seat.participant_id for seat in missing]
         self.record(EventName.DEBATE_PAUSED, None, reason=reason, seats=list(concerned))
-        self.broadcast(messages.DebatePaused(reason=reason, missing=concerned))
+        for seat in self.roster:
+            if seat.session is not None:
+                # Decision 9: in a blind debate nobody is told whose turn it was that failed.
+                told = concerned if self.council.identity_visible else {seat.participant_id} & set(concerned)
+                self.send(seat.session, messages.DebatePaused(reason=reason, missing=tuple(told)))
 
     def restart(self, reason: str, now: float) -> list[Effect]:
         """Take up a debate whose Arbiter is back and whose connections are gone; return what to record."""
@@ -358,7 +369,9 @@ class Flow:
 
     def seat_of(self, turn: OpenTurn) -> Seat:
         """Return the seat whose turn it is."""
-        return self.roster.resolve(turn.participant_id)
+        seat = self.roster.known(turn.participant_id)
+        assert seat is not None, "a seat that is lost or leaves has no open turn"
+        return seat
 
     def record(self, event: EventName, seat: Seat | None, **data: Any) -> None:
         """Put an event on the record."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from arbiter.debate import events, operator, status
 from arbiter.debate.effects import Channel, Effect, Refuse
 from arbiter.debate.flow import Flow
+from arbiter.debate.operator import RELOAD
 from arbiter.debate.roster import Standing
 from arbiter.debate.states import TERMINAL, is_legal, refusal_code
 from consilium import messages
@@ -37,7 +38,8 @@ class Debate(Flow):
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take what happened at ``now``; return what shall be done."""
         self._effects = []
-        self._expire(now)
+        if not isinstance(event, events.RecordFailed):  # what runs out then has nowhere to be recorded
+            self._expire(now)
         try:
             self._hear(event, now)
         except PeerError as refusal:
@@ -51,7 +53,13 @@ class Debate(Flow):
 
     def _refuse(self, event: Event, refusal: PeerError) -> None:
         match event:
-            case events.SessionLost() | events.AlarmRang() | events.RecordFailed() | events.RecordDelayed():
+            case (
+                events.SessionLost()
+                | events.AlarmRang()
+                | events.RecordFailed()
+                | events.RecordDelayed()
+                | events.Reloaded()
+            ):
                 raise AssertionError("a fact was refused") from refusal
             case events.Operated():
                 channel = Channel.ADMIN
@@ -67,7 +75,7 @@ class Debate(Flow):
         if turn is None or now < turn.deadline:
             return
         seat = self.seat_of(turn)
-        sent = PromptSent.YES if turn.text is not None else PromptSent.MAYBE
+        sent = _sent(turn)
         self.close_turn(TurnOutcome.REVOKED, now, detail="deadline_exceeded")
         self._send_revoked(seat, turn, "deadline_exceeded")
         self.fail(seat, "deadline_exceeded", sent, now)
@@ -155,13 +163,13 @@ class Debate(Flow):
         """§8: leaving by choice is no fault, but a required seat's absence pauses."""
         seat = self.roster.of_session(event.session)
         if self.turn is not None and self.turn.participant_id == seat.participant_id:
-            self.close_turn(TurnOutcome.SKIP, now, detail="the seat left")
+            self.close_turn(_left_as(self.turn), now, detail="the seat left")
         if seat.joined:
             self.record(EventName.PARTICIPANT_LEFT, seat, reason=event.reason, by="choice")
         self.end_session(event.session, "left")
         self.roster.depart(seat)
         self.reviving.discard(seat.participant_id)
-        if seat.required and self.has_started:
+        if seat.required and seat.joined and self.has_started:
             self.pause("missing_required_participant", now, missing=[seat])
         self.settle(now)
 
@@ -176,7 +184,7 @@ class Debate(Flow):
             return
         prompt_sent = None
         if self.turn is not None and self.turn.participant_id == seat.participant_id:
-            prompt_sent = PromptSent.MAYBE
+            prompt_sent = _sent(self.turn)
             self.close_turn(TurnOutcome.LOST, now, detail=event.reason)
         self.fail(seat, event.reason, prompt_sent, now)
 
@@ -212,7 +220,7 @@ class Debate(Flow):
 
     def _on_ended(self, event: events.TurnEnded, now: float) -> None:
         turn = self._own_turn(event.session, event.turn_id)
-        turn.end(speech=event.speech)
+        turn.end(speech=event.speech, usage=event.usage)
         self._close_if_over(turn, now)
 
     def _close_if_over(self, turn: OpenTurn, now: float) -> None:
@@ -249,7 +257,8 @@ class Debate(Flow):
     # --- the operator and the curious ----------------------------------------------------------------
 
     def _on_status(self, event: events.StatusAsked, now: float) -> None:
-        report = status.report(self, now)
+        asker = self.roster.of_session(event.session) if event.channel is Channel.CONTROL else None
+        report = status.report(self, now, asker=asker)
         self.send(event.session, report, channel=event.channel, in_reply_to=event.msg_id)
 
     def _on_operated(self, event: events.Operated, now: float) -> None:
@@ -260,6 +269,14 @@ class Debate(Flow):
             channel=Channel.ADMIN,
             in_reply_to=event.msg_id,
         )
+
+    def _on_reloaded(self, event: events.Reloaded, now: float) -> None:  # noqa: ARG002
+        """It has happened, whatever the state; the record of a debate that is over is closed."""
+        if self.state not in TERMINAL:
+            operator.note_reload(self, event)
+        if event.session is not None:
+            done = messages.AdminOk(operation=RELOAD)
+            self.send(event.session, done, channel=Channel.ADMIN, in_reply_to=event.msg_id)
 
     _HANDLERS: Mapping[type, Callable[[Debate, Any, float], None]] = {
         events.SeatRegistered: _on_registered,
@@ -277,4 +294,20 @@ class Debate(Flow):
         events.RecordFailed: _on_record_failed,
         events.RecordDelayed: _on_record_delayed,
         events.Operated: _on_operated,
+        events.Reloaded: _on_reloaded,
     }
+
+
+def _sent(turn: OpenTurn) -> PromptSent:
+    """Whether the client had the prompt of a turn that did not end well, as far as can be known."""
+    return PromptSent.YES if turn.text is not None else PromptSent.MAYBE
+
+
+def _left_as(turn: OpenTurn) -> TurnOutcome:
+    """What becomes of the turn of a seat that leaves in it: what was said is said.
+
+    UNREG may overtake an announced SPEECH on the other connection; nobody chose to skip then.
+    """
+    if turn.text is not None:
+        return TurnOutcome.SPEECH
+    return TurnOutcome.LOST if turn.announced else TurnOutcome.SKIP

@@ -11,11 +11,13 @@ from consilium.messages import DebateState, Recovery, When
 from consilium.records import EventName
 
 if TYPE_CHECKING:
+    from arbiter.debate import events
     from arbiter.debate.events import Command
     from arbiter.debate.flow import Flow
     from arbiter.debate.roster import Seat
 
 REMOVED = "removed_by_operator"
+RELOAD = "RELOAD"
 
 
 def carry_out(debate: Flow, command: Command, now: float) -> None:
@@ -47,6 +49,12 @@ def carry_out(debate: Flow, command: Command, now: float) -> None:
 def _note(debate: Flow, command: Command, seat: Seat | None = None, **data: Any) -> None:
     """Every operation leaves its event in the transcript."""
     debate.record(EventName.OPERATOR_COMMAND, seat, operation=command.type, **data)
+
+
+def note_reload(debate: Flow, event: events.Reloaded) -> None:
+    """A reload is no move of the debate; the record says what changed by name, and who asked for it."""
+    by = "signal" if event.session is None else "operator"
+    debate.record(EventName.OPERATOR_COMMAND, None, operation=RELOAD, by=by, changed=list(event.changed))
 
 
 def _impossible(message: str) -> PeerError:

@@ -1,8 +1,10 @@
 """The repetition index (§5.7): how much of a turn its seat has said before. Mechanical, and no verdict.
 
 The index is the share of a turn's distinct word 3-grams that stand in the seat's own earlier turns; an
-inverted index from 3-gram to turns also names the one turn that is repeated most. Both cost about the same at
-the thousandth turn as at the tenth. A paraphrase in new words is not found: nothing lexical finds it.
+index from each 3-gram to the turn that said it first also names the one turn that most of it comes from. Both
+cost about the same at the thousandth turn as at the tenth, also for a seat that says one thing over and over:
+what is said again adds nothing to the index. A paraphrase in new words is not found: nothing lexical finds
+it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ Gram = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """``share`` is 0 to 1; ``turn`` is the earlier turn that shares most with this one, if any does."""
+    """``share`` is 0 to 1; ``turn`` is the earlier turn in which most of it was said first, if any was."""
 
     share: float
     turn: int | None
@@ -28,7 +30,7 @@ class Repetition:
     """What one seat has said, by its word 3-grams. It is scored when somebody asks, not while others wait."""
 
     def __init__(self) -> None:
-        self._turns: dict[Gram, list[int]] = {}
+        self._first: dict[Gram, int] = {}
         self._unread: list[tuple[int, str]] = []
         self._latest: Score | None = None
 
@@ -49,10 +51,8 @@ class Repetition:
         grams = set(zip(words, words[1:], words[2:], strict=False))
         if not grams:
             return None
-        known = [self._turns[gram] for gram in grams if gram in self._turns]
-        repeated = Counter(turn for turns in known for turn in turns)
+        repeated = Counter(self._first[gram] for gram in grams if gram in self._first)
         for gram in grams:
-            self._turns.setdefault(gram, []).append(turn_id)
-        # Of turns that share equally much, the earliest: it is where the words come from.
+            self._first.setdefault(gram, turn_id)
         most = min(repeated, key=lambda turn: (-repeated[turn], turn), default=None)
-        return Score(len(known) / len(grams), most)
+        return Score(repeated.total() / len(grams), most)

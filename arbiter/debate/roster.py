@@ -51,6 +51,7 @@ class Seat:
     cursor: int = 0
     turns: int = 0
     last_turn: int | None = None
+    last_speech: int | None = None
     tokens: int | None = None
     usd: float | None = None
     said: Repetition = field(default_factory=Repetition)
@@ -172,8 +173,13 @@ class Roster:
         return seat
 
     def resolve(self, reference: str) -> Seat:
-        """Find a seat by participant id, or by a name that only one has. Raises `PeerError`."""
-        found = [s for s in self if reference in (s.participant_id, s.name)]
+        """Find a seat by participant id, or else by a name that only one has. Raises `PeerError`.
+
+        A name may read like the participant id of another seat: that one is meant then.
+        """
+        if (seat := self.known(reference)) is not None:
+            return seat
+        found = [seat for seat in self if seat.name == reference]
         if len(found) == 1:
             return found[0]
         known = ", ".join(seat.participant_id for seat in self) or "none"

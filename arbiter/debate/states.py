@@ -38,6 +38,7 @@ LEGAL: Mapping[type, frozenset[DebateState]] = {
     events.AlarmRang: EVERY,
     events.RecordFailed: EVERY,
     events.RecordDelayed: EVERY,
+    events.Reloaded: EVERY,
     messages.Kick: OPEN,
     messages.ForceTurnEnd: STARTED,
     messages.SetTopic: OPEN,

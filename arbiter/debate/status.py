@@ -1,4 +1,8 @@
-"""STATUS (§5.7): where the debate stands, for somebody who was away. Signals, never verdicts."""
+"""STATUS (§5.7): where the debate stands, for somebody who was away. Signals, never verdicts.
+
+A blind debate stays blind (decision 9): a seat that asks is told of itself, and of the others nothing that
+would say who they are. The operator is told everything.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,11 @@ CHOICES_HERE = ("keep", "cold", "skip", "remove", "terminate")
 CHOICES_GONE = ("skip", "remove", "terminate")
 
 
-def report(debate: Flow, now: float) -> Status:
-    """Describe the debate as it stands at ``now``."""
-    seats = list(debate.roster)
+def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
+    """Describe the debate as it stands at ``now``: to the seat that asks, or else to an operator."""
+    blind = asker is not None and not debate.council.identity_visible
+    seats = [seat for seat in debate.roster if not blind or seat is asker]
+    speaker = None if debate.turn is None else debate.seat_of(debate.turn)
     return Status(
         debate_state=debate.state,
         reason=debate.reason,
@@ -26,11 +32,12 @@ def report(debate: Flow, now: float) -> Status:
         topic=debate.topic,
         turn_counter=debate.turn_counter,
         turns_since={
-            seat.participant_id: debate.turn_counter - (seat.last_turn or 0)
+            # A skip is no sign of a person: a wrapper skips by itself for one who is away (§9.3).
+            seat.participant_id: debate.turn_counter - (seat.last_speech or 0)
             for seat in seats
             if seat.meta.brand == "human"
         },
-        speaking=None if debate.turn is None else debate.turn.participant_id,
+        speaking=speaker.participant_id if speaker is not None and speaker in seats else None,
         cost=debate.meter.cost(now),
         repetition={
             seat.participant_id: round(score.share, 3)
@@ -43,12 +50,12 @@ def report(debate: Flow, now: float) -> Status:
             if seat.latest_text is not None
             and (overlap := topic_overlap(debate.topic, seat.latest_text)) is not None
         },
-        seats=tuple(_seat(debate, seat) for seat in seats),
-        warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats)),
+        seats=tuple(_seat(debate, seat, asker) for seat in seats),
+        warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats, blind=blind)),
     )
 
 
-def _seat(debate: Flow, seat: Seat) -> SeatStatus:
+def _seat(debate: Flow, seat: Seat, asker: Seat | None) -> SeatStatus:
     troubled = seat in debate.roster.troubled()
     choices = () if not troubled else CHOICES_HERE if seat.present else CHOICES_GONE
     score = seat.said.latest
@@ -59,7 +66,7 @@ def _seat(debate: Flow, seat: Seat) -> SeatStatus:
         state="speaking" if speaking else seat.standing.value,
         required=seat.required,
         disconnect_policy=seat.disconnect_policy,
-        role_label=seat.meta.role_label,
+        role_label=seat.meta.role_label if debate.council.role_visible or asker in (None, seat) else None,
         brand=seat.meta.brand,
         model=seat.meta.model,
         turns=seat.turns,
@@ -73,16 +80,20 @@ def _seat(debate: Flow, seat: Seat) -> SeatStatus:
     )
 
 
-def _warnings(debate: Flow, seats: list[Seat]) -> list[str]:
+def _warnings(debate: Flow, seats: list[Seat], *, blind: bool) -> list[str]:
     warnings = []
     brands = [seat.meta.brand for seat in seats if seat.meta.brand not in (None, "human")]
     if len(brands) > 1 and len(set(brands)) == 1:
         warnings.append(f"every AI seat is of one brand ({brands[0]}): expect them to agree too easily")
     if debate.council.caps.max_tokens is not None and debate.meter.unknown_turns:
+        count = debate.meter.unknown_turns
+        turns = "1 turn" if count == 1 else f"{count} turns"
         warnings.append(
-            f"{debate.meter.unknown_turns} turn(s) reported no tokens: max_tokens counts"
-            f" about {debate.meter.estimated} for them, from what was said"
+            f"{turns} reported no tokens: max_tokens counts about {debate.meter.estimated} for"
+            f" {'it' if count == 1 else 'them'}, from what was said"
         )
     if debate.state == "WAITING_QUORUM":
-        warnings.append(f"waiting for: {', '.join(debate.roster.missing()) or 'a first seat'}")
+        missing = debate.roster.missing()
+        names = f"{len(missing)} of the planned seats" if blind else ", ".join(missing)
+        warnings.append(f"waiting for: {names if missing else 'a first seat'}")
     return warnings

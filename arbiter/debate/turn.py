@@ -35,14 +35,15 @@ class OpenTurn:
         if self.text is not None:
             raise PeerError(ErrorCode.TURN_MISMATCH, f"turn {self.turn_id} already has its SPEECH")
         self.text = text
-        self.usage = usage
+        self.usage = usage or self.usage
 
-    def end(self, *, speech: bool) -> None:
+    def end(self, *, speech: bool, usage: Usage | None) -> None:
         """Take the TURN_END, which may announce a speech. Raises `PeerError` on a second one."""
         if self.ended:
             raise PeerError(ErrorCode.TURN_MISMATCH, f"turn {self.turn_id} already has its TURN_END")
         self.ended = True
         self.announced = speech
+        self.usage = self.usage or usage
 
     @property
     def is_over(self) -> bool:

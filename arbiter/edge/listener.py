@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import socket
+import struct
 import traceback
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -35,6 +37,10 @@ HANDSHAKE_SECONDS = 5.0
 
 BACK_OFF_SECONDS = 0.2
 """How long accepting pauses after it failed: out of descriptors, most likely, until somebody leaves."""
+
+
+_CREDENTIALS = struct.Struct("iII")
+"""What Linux says of the peer of a UNIX socket: process, user, group."""
 
 
 class HandshakeOutcome(StrEnum):
@@ -158,11 +164,19 @@ class Door:
 
 
 def _who(raw: SocketStream) -> tuple[str, str]:
-    """Return the address that limits count by, and the same with its port for people."""
+    """Return the address that limits count by, and the same with its port for people.
+
+    On a UNIX socket that is the peer's user, as the kernel vouches for it: no program of one user can take
+    the handshakes of another's.
+    """
     remote = raw.extra(SocketAttribute.remote_address, None)
     if remote is None:
         return "", "a peer already gone"
-    if isinstance(remote, str):
-        return "unix", "unix socket"
-    host, port = remote[:2]
+    if raw.extra(SocketAttribute.family) == socket.AF_UNIX:
+        below: socket.socket = raw.extra(SocketAttribute.raw_socket)
+        pid, uid, _ = _CREDENTIALS.unpack(
+            below.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        )
+        return f"uid {uid}", f"unix socket, uid {uid}, pid {pid}"
+    host, port = str(remote[0]), remote[1]
     return host, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -31,6 +31,7 @@ from benchmarks.hosts.fleeting import Fleeting
 from benchmarks.texts import english
 from consilium.config import Caps, Council, Limits, Roster, RosterSeat
 from consilium.credentials import Credentials
+from consilium.errors import UserError
 from consilium.headseal import HeadSigner
 from consilium.messages import DisconnectPolicy
 from consilium.profile import CapabilityProfile
@@ -124,6 +125,7 @@ async def open_one(
         inbox.post,
         lambda from_seq: follow(journal, from_seq),
         PROFILES,
+        reload=refuse_reload,
         heartbeat=HOUR,
         clock=time.monotonic,
         wall_clock=wall_clock,
@@ -137,6 +139,11 @@ async def open_one(
     tasks.start_soon(reception.pulse)
     tasks.start_soon(service.run)
     return ports
+
+
+async def refuse_reload(_session: str, _msg_id: str) -> None:
+    """There is nothing to read again here, and no operator to ask for it."""
+    raise UserError("this host reloads nothing")
 
 
 def observe(outcome: HandshakeOutcome, peer: str, detail: str) -> None:

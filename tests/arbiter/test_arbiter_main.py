@@ -58,10 +58,12 @@ class Place:
     def transcript(self) -> Path:
         return self.folder / "debate.jsonl"
 
-    def arguments(self, *more: str, certs: str = "certs/arbiter") -> list[str]:
+    def arguments(
+        self, *more: str, certs: str = "certs/arbiter", ports: tuple[str, ...] = PORTS
+    ) -> list[str]:
         """A command line; what stands in ``more`` wins."""
         given = ["--council", str(self.folder / "council.yaml"), "--certs", str(self.folder / certs)]
-        return [*given, "--transcript", str(self.transcript), *PORTS, *more]
+        return [*given, "--transcript", str(self.transcript), *ports, *more]
 
     def context(self, name: str, profile: Any) -> Any:
         own = self.folder / "certs" / name
@@ -128,6 +130,8 @@ WRONG: dict[str, Wrong] = {
     "a folder that is a file": Wrong(
         ("folder council.yaml is not there",), ("--transcript", "council.yaml/x.jsonl")
     ),
+    "no profiles": Wrong(("nowhere.yaml: cannot be read",), ("--profiles", "nowhere.yaml")),
+    "ports and sockets": Wrong(("both were given", "give --socket-dir"), ("--socket-dir", "run")),
     "no port": Wrong(
         ("control_port must be a port, 0 to 65535 (given: 70000)",), ("--control-port", "70000")
     ),
@@ -187,6 +191,49 @@ def test_an_arbiter_in_this_process_stops_on_a_signal_and_seals_its_transcript(
     assert place.is_whole()
 
 
+def test_an_arbiter_in_this_process_reloads_on_sighup_behind_its_sockets(
+    place: Place,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profiles, run = place.folder / "profiles.yaml", place.folder / "run"
+    profiles.write_text("operator:\n  role: operator\n")
+    announce, ready = main_module._announce, threading.Event()
+
+    def announces(listeners: Any) -> None:
+        announce(listeners)
+        ready.set()
+
+    def says(words: str) -> None:
+        deadline = time.monotonic() + 20
+        while words not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def outside() -> None:
+        ready.wait(20)
+        profiles.write_text("nonsense\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+        says("nothing is reloaded, and what applied still does: ")
+        profiles.write_text("boss:\n  role: operator\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+        says("reloaded; changed: profile boss, profile operator")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(main_module, "_announce", announces)
+    thread = threading.Thread(target=outside)
+    thread.start()
+    more = ("--profiles", str(profiles), "--listen", "unix", "--socket-dir", str(run))
+    assert main_module.main(place.arguments(*more, ports=())) == 1
+    thread.join()
+    assert "nothing is reloaded, and what applied still does: " in caplog.text
+    assert json.loads(capfd.readouterr().out)["admin"] == str(run / "arbiter_admin.sock")
+    told = [unseal(line).entry for line in read_lines(place.transcript)]
+    changes = [e.data["changed"] for e in told if isinstance(e, EventRecord) and "changed" in e.data]
+    assert changes == [["profile boss", "profile operator"]]
+    assert place.is_whole()
+
+
 def test_a_crowd_of_strangers_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     observe = main_module._Observer()
     observe(HandshakeOutcome.ACCEPTED, "1.2.3.4:5", "")
@@ -210,7 +257,7 @@ class Running:
     """A process that listens."""
 
     process: subprocess.Popen[bytes]
-    ports: dict[str, int]
+    ports: dict[str, Any]
 
     def ends(self) -> tuple[int, str]:
         """Wait for its end; return its exit code and what it logged. It prints nothing more."""
@@ -220,9 +267,9 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(place: Place, *more: str, **how: Any) -> Iterator[Running]:
+def running(place: Place, *more: str, ports: tuple[str, ...] = PORTS, **how: Any) -> Iterator[Running]:
     """An Arbiter as its user starts it."""
-    command = [sys.executable, "-m", "arbiter", *place.arguments(*more)]
+    command = [sys.executable, "-m", "arbiter", *place.arguments(*more, ports=ports)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
     )
@@ -245,6 +292,20 @@ async def talk(place: Place, arbiter: Running, *commands: m.Message) -> list[Any
         return [await operator.ask(command) for command in commands]
     finally:
         await operator.cut()
+
+
+@pytest.mark.e2e
+def test_an_arbiter_whose_parent_dies_while_it_starts_says_no_more_than_that_it_stopped(place: Place) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "arbiter", *place.arguments("--lifeline")]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=30
+    )
+    os.close(writer)
+    assert ended.returncode != 0
+    assert ended.stderr.decode().rstrip().endswith("the transcript ends where it stood")
+    assert place.is_whole()
 
 
 @pytest.mark.e2e
@@ -304,6 +365,76 @@ def test_it_ends_with_its_lifeline(place: Place) -> None:
         code, _ = arbiter.ends()
     assert code == 1
     assert place.is_whole()
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_it_listens_on_unix_sockets_and_leaves_none_behind(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = place.folder / "run"
+    with running(place, ports=("--listen", "unix", "--socket-dir", str(run))) as arbiter:
+        assert arbiter.ports == {
+            "control": f"{run}/arbiter_ctrl.sock",
+            "data": f"{run}/arbiter_data.sock",
+            "admin": f"{run}/arbiter_admin.sock",
+        }
+        second = place.arguments("--socket-dir", str(run), ports=())
+        assert await anyio.to_thread.run_sync(cli.main, ["arbiter", *second]) == 2
+        assert f"another Arbiter listens in {run}" in capsys.readouterr().err
+        status, _ = await talk(place, arbiter, m.StatusRequest(), m.Terminate())
+        assert isinstance(status, m.Status)
+        code, _ = await anyio.to_thread.run_sync(arbiter.ends)
+    assert code == 0
+    assert list(run.iterdir()) == []
+    assert place.is_whole()
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_a_killed_arbiters_sockets_are_replaced(place: Place) -> None:
+    ports = ("--listen", "unix", "--socket-dir", str(place.folder / "run"))
+    with running(place, ports=ports) as arbiter:
+        arbiter.process.kill()
+    with running(place, ports=ports) as arbiter:
+        status, _ = await talk(place, arbiter, m.StatusRequest(), m.Terminate())
+        assert isinstance(status, m.Status)
+        await anyio.to_thread.run_sync(arbiter.ends)
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_sighup_reloads_what_can_be_used_and_nothing_else(place: Place) -> None:
+    profiles = place.folder / "profiles.yaml"
+    good = "operator:\n  role: operator\n  may_ask_status: true\n"
+    profiles.write_text(good)
+    with running(place, "--profiles", str(profiles)) as arbiter:
+        seat = await connect(arbiter.ports["control"], "control", place.context("ada", "participant"))
+        assert [said.code for said in await seat.rest()] == ["POLICY_DENIED"]
+        profiles.write_text("operator: 3\n")
+        (refused,) = await talk(place, arbiter, m.Reload())
+        assert isinstance(refused, m.Error)
+        profiles.write_text(good + 'participant:\n  role: participant\n  names: ["*"]\n')
+        arbiter.process.send_signal(signal.SIGHUP)
+        granted: Any = None
+        with anyio.fail_after(10):
+            while not isinstance(granted, m.RegOk):
+                seat = await connect(arbiter.ports["control"], "control", place.context("ada", "participant"))
+                await seat.say(m.Reg(name="ada"))
+                granted = (await seat.line()).message
+                await seat.cut()
+        await talk(place, arbiter, m.Terminate())
+        code, log = await anyio.to_thread.run_sync(arbiter.ends)
+    assert code == 0
+    assert "nothing is reloaded, and what applied still does: " in log
+    assert "line 1: operator: must be a section of keys and values (given: 3)" in log
+    assert "reloaded; changed: profile participant" in log
+    commands = [
+        entry.data
+        for entry in (unseal(line).entry for line in read_lines(place.transcript))
+        if isinstance(entry, EventRecord) and entry.data.get("operation") == "RELOAD"
+    ]
+    assert commands == [{"operation": "RELOAD", "by": "signal", "changed": ["profile participant"]}]
 
 
 @pytest.mark.e2e

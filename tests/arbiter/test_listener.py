@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import resource
 import socket
 import ssl
@@ -167,7 +168,7 @@ async def test_peers_on_ipv6_and_unix_sockets_are_named(council: Council, tmp_pa
             assert await stream.receive() == b"hello"
             await stream.aclose()
         await door.saw(ACCEPTED, ACCEPTED)
-        assert door.peers == [f"[::1]:{port}", "unix socket"]
+        assert door.peers == [f"[::1]:{port}", f"unix socket, uid {os.getuid()}, pid {os.getpid()}"]
 
 
 async def test_no_session_ticket_reaches_a_client(council: Council) -> None:

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from certificates import CLIENT_AUTH, DAY, issue_odd, uris
 from house import Guest
-from houses import left, open_house, profile, refusals
+from houses import left, open_house, profile, refusals, transport  # noqa: F401 - transport: a fixture
 
 from arbiter import reception as reception_module
 from arbiter.debate.effects import Channel as Kind

@@ -182,7 +182,8 @@ async def test_a_seat_that_is_silent_for_three_intervals_is_lost(tmp_path: Path)
         began = anyio.current_time()
         await ada.control.hear(m.TurnStart)
         paused = await ada.control.hear(m.DebatePaused)
-        assert 0.25 < anyio.current_time() - began < 1.5
+        # Three intervals from when bob was last heard, which is a little before `began`.
+        assert 0.15 < anyio.current_time() - began < 1.5
         assert paused.missing == (bob.granted.participant_id,)
         status = await ada.control.ask(m.StatusRequest())
         assert [seat.fault for seat in status.seats] == [None, "heartbeat_missed"]
@@ -211,7 +212,7 @@ async def test_an_operator_that_is_gone_is_forgotten_and_one_that_answers_stays(
 
 async def test_a_session_ends_with_its_certificate(tmp_path: Path) -> None:
     wall_clock = Clock(real_time())
-    limits = {"heartbeat_seconds": 0.05}
+    limits = {"heartbeat_seconds": 0.5}  # how often is looked; three of them on a busy machine are no silence
     async with house(tmp_path, council(("ada", "bob"), limits=limits), wall_clock=wall_clock) as home:
         home.holders["bob"] = client_context(home.authority.issue("bob", profile="participant", days=1))
         late = client_context(home.authority.issue("late", profile="operator", days=1))

@@ -10,7 +10,7 @@ import pytest
 from certificates import DAY
 from certificates import clock as real_time
 from house import Clock, Wire, until
-from houses import open_house, refusals
+from houses import open_house, refusals, transport  # noqa: F401 - transport: a fixture
 
 from arbiter import reception as reception_module
 from arbiter.tokens import LIFETIME

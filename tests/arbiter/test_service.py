@@ -10,7 +10,7 @@ import anyio
 import pytest
 from certificates import clock as real_time
 from house import Wire, house, until
-from houses import KEEP, NAMES, debate, ended, entries
+from houses import KEEP, NAMES, debate, ended, entries, event_names
 from journals import NO_SPACE, FaultyDisk, is_head, is_transcript
 from playbook import council
 
@@ -19,7 +19,7 @@ from consilium import headseal
 from consilium import messages as m
 from consilium.inspection import inspect
 from consilium.messages import DebateState
-from consilium.records import TurnOutcome, TurnRecord, unseal
+from consilium.records import EventName, TurnOutcome, TurnRecord, unseal
 from consilium.transcript import read_head, read_lines
 
 if TYPE_CHECKING:
@@ -239,6 +239,25 @@ async def test_a_turn_does_not_run_out_while_the_disk_is_full(
         assert turn.duration_s < 0.5
 
 
+async def test_a_pause_that_the_disk_began_is_overdue_in_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "RETRY", 0.05)
+    disk = FaultyDisk(only=is_transcript)
+    limits = {"turn_seconds": 30, "max_pause_seconds": 0.2}
+    async with debate(tmp_path, ("ada", "bob"), disk=disk, limits=limits) as home:
+        operator = await home.operator()
+        ada, _ = await home.joined("ada", "bob")
+        await ada.turn()
+        disk.on_write = NO_SPACE
+        await operator.say(m.Inject(text="Mind the disk."))
+        await ada.control.hear(m.DebatePaused)
+        disk.on_write = None
+        overdue = EventName.PAUSE_OVERDUE
+        with anyio.fail_after(5):
+            await until(lambda: any(getattr(entry, "event", None) is overdue for entry in entries(home)))
+
+
 async def test_an_operator_may_end_a_debate_that_the_disk_holds_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -263,6 +282,49 @@ async def test_an_operator_may_end_a_debate_that_the_disk_holds_up(
         found = inspect(read_lines(home.transcript))
         assert found.whole, "what was acknowledged is whole; what was not is cut off"
         assert found.count == len(seen)
+
+
+async def test_an_operator_may_end_it_also_when_a_turn_has_run_out_meanwhile(tmp_path: Path) -> None:
+    disk = FaultyDisk(only=is_transcript)
+    async with debate(tmp_path, ("ada", "bob"), disk=disk, limits={"turn_seconds": 0.3}) as home:
+        operator = await home.operator()
+        ada, _ = await home.joined("ada", "bob")
+        await ada.turn()
+        disk.on_write = NO_SPACE
+        await operator.say(m.Inject(text="Mind the disk."))
+        await ada.control.hear(m.DebatePaused)
+        await anyio.sleep(0.4)
+        await operator.say(m.Terminate())
+        assert (await ada.control.hear(m.DebateEnded)).outcome is DebateState.ERROR
+        assert await home.outcome() is DebateState.ERROR
+        assert home.debate.meter.elapsed(0) < 0.3, "it stood still meanwhile"
+
+
+async def test_a_seat_that_talks_on_while_the_disk_is_full_keeps_no_operator_from_being_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "RETRY", 0.05)
+    monkeypatch.setattr(service, "MOST_SET_ASIDE", 5)
+    monkeypatch.setattr(service, "INBOX", 8)
+    disk = FaultyDisk(only=is_transcript)
+    async with debate(tmp_path, disk=disk, inbox=2) as home:
+        operator, other = await home.operator(), await home.operator()
+        ada, bob, cyn = await home.joined(*NAMES)
+        await ada.turn()
+        disk.on_write = NO_SPACE
+        await other.say(m.Inject(text="Mind the disk."))
+        await ada.control.hear(m.DebatePaused)
+        await bob.control.channel.send_many((m.StateUpdate(required=False), None) for _ in range(20))
+        await until(lambda: len(home.reception.seats) == 2)
+        assert (await operator.ask(m.StatusRequest())).debate_state is DebateState.PAUSED
+        await ada.says(1, "Not lost.")
+        disk.on_write = None
+        await until(lambda: EventName.PARTICIPANT_FAULT in event_names(entries(home)))
+        (turn,) = [entry for entry in entries(home) if isinstance(entry, TurnRecord)]
+        assert turn.text == "Not lost."
+        status = await operator.ask(m.StatusRequest())
+        assert [seat.connected for seat in status.seats] == [True, False, True]
+        await cyn.control.hear(m.DebatePaused)
 
 
 async def test_an_outcome_whose_record_cannot_be_sealed_is_no_good_end(tmp_path: Path) -> None:

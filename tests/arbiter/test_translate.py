@@ -59,7 +59,7 @@ ELSEWHERE: dict[Channel, set[type[Message]]] = {
     # What the connection itself deals with: it never comes to be translated.
     Channel.CONTROL: {m.Reg, m.Ping, m.Pong},
     Channel.DATA: {m.DataHello},
-    Channel.ADMIN: {m.Watch, m.Ping, m.Pong},
+    Channel.ADMIN: {m.Reload, m.Watch, m.Ping, m.Pong},
 }
 
 

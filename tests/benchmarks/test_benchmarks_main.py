@@ -83,14 +83,15 @@ def test_a_busy_machine_fails_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 def test_a_quick_measurement_against_real_processes_fills_its_rows_and_leaves_only_its_result() -> None:
     before = set((ROOT / "benchmarks" / "results").glob("*"))
-    command_line = [sys.executable, "-m", "benchmarks", "--quick", "P1", "P4", "P6"]
-    done = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    command_line = [sys.executable, "-m", "benchmarks", "--quick", "P1", "P3", "P6"]
+    done = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)
     assert done.returncode in (0, 1), done.stderr
     (result,) = set((ROOT / "benchmarks" / "results").glob("*")) - before
     rows = orjson.loads(result.read_bytes())["rows"]
     result.unlink()
-    assert [row["number"] for row in rows] == ["P1", "P1", "P4", "P4", "P4", "P6", "P6", "P6"]
-    assert all(row["measured"] is not None for row in rows)
+    assert [row["number"] for row in rows] == ["P1", "P1", "P3", "P6", "P6", "P6"]
+    assert all(row["measured"] is not None or row["skipped"] for row in rows)
     assert done.stdout.rstrip().endswith(str(result))

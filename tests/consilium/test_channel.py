@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
+import socket
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,9 @@ from anyio.abc import SocketAttribute, SocketListener
 from certificates import CLIENT_AUTH, DAY, forge_root, issue_odd
 from edge_kit import HOSTS, Council, gather, nodelay, outcome, tls
 
-from consilium.channel import Channel, _words, dial
+from consilium.channel import Channel, _words, dial, dial_path
 from consilium.codec import Codec, encode
-from consilium.errors import ChannelBroken, ChannelClosed, ErrorCode, PeerError, UserError
+from consilium.errors import ChannelBroken, ChannelClosed, ChannelError, ErrorCode, PeerError, UserError
 from consilium.framing import MAX_LINE_BYTES
 from consilium.messages import (
     ControlFromSeat,
@@ -31,6 +32,7 @@ from consilium.messages import (
     TurnStart,
 )
 from consilium.tls import CHUNK, TlsStream, client_context, server_context
+from consilium.unixstream import UnixListener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -364,6 +366,47 @@ async def test_an_arbiter_of_another_name_is_refused(council: Council) -> None:
     async with answering(council.server) as arbiter:
         said = await failure(council, "127.0.0.1", arbiter.port, server_name="elsewhere.example")
     assert "certificate is not valid for 'elsewhere.example'" in said
+
+
+@asynccontextmanager
+async def behind_a_socket(council: Council, path: Path) -> AsyncIterator[None]:
+    """An Arbiter on a UNIX socket, that takes one connection."""
+    made = socket.socket(socket.AF_UNIX)
+    made.bind(str(path))
+    made.listen()
+    listener = UnixListener(made)
+
+    async def serve() -> None:
+        async with await listener.accept() as raw:
+            with suppress(ChannelError):
+                stream = await TlsStream.handshake(raw, council.server, server_side=True)
+                await stream.receive()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        yield
+        tasks.cancel_scope.cancel()
+    await listener.aclose()
+
+
+async def test_dialling_a_path_authenticates_both_ends(council: Council, tmp_path: Path) -> None:
+    async with behind_a_socket(council, tmp_path / "s"):
+        channel = await dial_path(tmp_path / "s", council.client, TO_SEAT, prefix="c")
+        assert channel.peer_der == council.arbiter.leaf()
+        await channel.aclose()
+
+
+async def test_an_arbiter_of_another_name_behind_a_path_is_refused(council: Council, tmp_path: Path) -> None:
+    async with behind_a_socket(council, tmp_path / "s"):
+        with pytest.raises(ChannelBroken, match=f"Arbiter at {tmp_path}/s: .*certificate was refused"):
+            await dial_path(tmp_path / "s", council.client, TO_SEAT, prefix="c", server_name="other.example")
+
+
+async def test_a_path_without_an_arbiter_is_said(council: Council, tmp_path: Path) -> None:
+    with pytest.raises(ChannelBroken, match=f"at {tmp_path}/s: no such file or directory"):
+        await dial_path(tmp_path / "s", council.client, TO_SEAT, prefix="c")
+    with pytest.raises(ChannelBroken, match="AF_UNIX path too long"):
+        await dial_path(tmp_path / ("s" * 200), council.client, TO_SEAT, prefix="c")
 
 
 async def test_silence_is_said_with_the_time_that_was_given(council: Council) -> None:

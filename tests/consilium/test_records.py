@@ -17,6 +17,7 @@ from consilium.records import (
     AnyEntry,
     EventName,
     Head,
+    TurnRecord,
     digest,
     seal,
     timestamp,
@@ -48,6 +49,18 @@ def test_any_text_makes_one_line_that_reads_back_as_it_was(entry: AnyEntry) -> N
     stored = unseal(line)
     assert stored.entry == entry
     assert (stored.seq, stored.prev, stored.ts) == (3, GENESIS, "1970-01-01T00:00:00.000Z")
+
+
+@pytest.mark.parametrize(
+    "points", [range(0x20), range(0x7F, 0xA0), range(0x2028, 0x202F), range(0x2066, 0x206A)]
+)
+def test_a_terminal_that_is_shown_a_record_obeys_nothing_in_it(points: range) -> None:
+    text = "".join(map(chr, points))
+    line = seal(transcripts.turn(1, text=f"a{text}b"), seq=3, prev=GENESIS, ts=timestamp(0))
+    assert not set(text) & set(line.decode())
+    entry = unseal(line).entry
+    assert isinstance(entry, TurnRecord)
+    assert entry.text == f"a{text}b"
 
 
 def test_every_kind_of_entry_of_a_debate_reads_back() -> None:

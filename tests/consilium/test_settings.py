@@ -233,6 +233,19 @@ def test_a_tree_without_a_file_is_told_by_its_name() -> None:
 # --- words ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("topic", ["\udcff", "\ud83d\ude00"])
+def test_bytes_of_the_command_line_that_are_no_text_are_told(load: Load, topic: str) -> None:
+    assert refusal(load, LEAST, {"topic": topic}) == (
+        "c.yaml: a value cannot be used: str is not valid UTF-8: surrogates not allowed"
+    )
+
+
+@pytest.mark.parametrize("number", [-(10**19) + 1, 10**30])
+def test_a_number_beyond_all_bounds_is_told(load: Load, number: int) -> None:
+    told = "c.yaml: a value cannot be used: Integer exceeds 64-bit range"
+    assert refusal(load, LEAST, {"caps": {"max_rounds": number}}) == told
+
+
 def test_every_section_is_found_at_its_place() -> None:
     for where, model in SECTIONS.items():
         place = tuple(where.removeprefix("under ").split(".")) if "under" in where else ()
@@ -279,6 +292,63 @@ def test_what_is_no_port_is_told_with_the_variable(monkeypatch: pytest.MonkeyPat
         f"data_port must be a port, 0 to 65535 (given: {value!r})\n"
         "  it comes from the command line or from CONSILIUM_DATA_PORT"
     )
+
+
+@pytest.fixture
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LISTEN", "HOST", "CONTROL_PORT", "DATA_PORT", "ADMIN_PORT", "SOCKET_DIR"):
+        monkeypatch.delenv(f"CONSILIUM_{name}", raising=False)
+
+
+@pytest.mark.usefixtures("_bare")
+@pytest.mark.parametrize(
+    ("environment", "given", "sockets"),
+    [
+        ({}, {}, None),
+        ({"SOCKET_DIR": "/e"}, {}, None),
+        ({"LISTEN": "unix"}, {}, "/run/consilium"),
+        ({"LISTEN": "unix", "SOCKET_DIR": "/e"}, {}, "/e"),
+        ({}, {"listen": "unix"}, "/run/consilium"),
+        ({}, {"socket_dir": "/c"}, "/c"),
+        ({"LISTEN": "tcp", "HOST": "h"}, {"socket_dir": "/c", "host": None}, "/c"),
+        ({"LISTEN": "unix", "SOCKET_DIR": "/e"}, {"host": "h"}, None),
+        ({"LISTEN": "unix", "SOCKET_DIR": "/e"}, {"admin_port": 0}, None),
+        ({"LISTEN": "unix", "SOCKET_DIR": "/e"}, {"listen": "tcp"}, None),
+    ],
+)
+def test_a_place_on_the_command_line_says_which_transport(
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    given: dict[str, Any],
+    sockets: str | None,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(f"CONSILIUM_{name}", value)
+    found = settings.Ports.of(**given).sockets
+    assert found == (None if sockets is None else Path(sockets))
+
+
+@pytest.mark.usefixtures("_bare")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"socket_dir": "/c", "host": "h"},
+        {"listen": "unix", "control_port": 0},
+        {"listen": "tcp", "socket_dir": "/c"},
+    ],
+)
+def test_a_place_of_either_kind_is_a_contradiction(given: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="both were given") as refused:
+        settings.Ports.of(**given)
+    assert refused.value.hint == "give --socket-dir, or --host and ports"
+
+
+@pytest.mark.usefixtures("_bare")
+def test_what_is_no_transport_is_told_with_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONSILIUM_LISTEN", "udp")
+    with pytest.raises(UserError, match=r"listen must be tcp or unix \(given: 'udp'\)") as refused:
+        settings.Ports.of()
+    assert "CONSILIUM_LISTEN" in refused.value.hint
 
 
 def test_loading_a_council_does_not_import_pydantic_settings() -> None:

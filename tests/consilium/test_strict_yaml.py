@@ -96,6 +96,10 @@ def test_each_key_path_has_its_line() -> None:
         ("true: a", "f, line 1: a key must be text; put it in quotes"),
         ("a: 1.0e999", "f, line 1: a number out of range"),
         (
+            'a: 1\nb: "\\ud83d\\ude00"',
+            "f, line 2: half a character (\\uD800 to \\uDFFF): write all of it, or \\U and eight digits",
+        ),
+        (
             "a: b: c",
             (
                 "f, line 1: not readable as YAML: mapping values are not allowed here\n"
@@ -148,6 +152,12 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["no", "1:30", "010", "on", "2026-01-01"])
 def test_what_is_written_is_the_same_text_to_a_reader_of_yaml_1_1(text: str) -> None:
     assert yaml.safe_load(dump_tree({"a": text})) == {"a": text}
+
+
+@pytest.mark.parametrize("char", ["\x85", "\u2028", "\u2029", "\r", "\n", "\ufeff"])
+def test_every_kind_of_line_break_is_the_same_one_when_it_is_read(char: str) -> None:
+    for text in (char, f"a{char}b", f"a\n{char}", f"{char} a: b"):
+        assert parse_tree(dump_tree({"t": [text]}), name="f")[0] == {"t": [text]}
 
 
 def test_the_same_value_twice_is_written_twice() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import anyio.to_thread
+import house as house_module
 import pytest
 from admin_double import admin_double
 from edge_kit import Council
@@ -403,6 +404,41 @@ async def test_host_and_port_come_from_the_environment(
         assert (await desk.types(f"consilium admin --bundle {desk.bundle} pause")).code == 0
         told = await desk.types(f"consilium admin --bundle {desk.bundle} status")
         assert f"consilium admin --bundle {desk.bundle} resume\n" in told.out
+
+
+async def test_an_arbiter_on_unix_sockets_is_reached_by_their_folder(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house_module, "TRANSPORT", "unix")
+    async with house(tmp_path, council((), roster=OPEN_TABLE)) as home:
+        desk = Desk(home, capfd)
+        line = f"consilium admin --bundle {desk.bundle} --socket-dir {tmp_path / 'run'}"
+        assert (await desk.types(f"{line} topic Other")).code == 0
+        told = await desk.types(f"{line} status")
+        assert "Other" in told.out
+        assert "where it stands: " + f"{line} status" in (await desk.types(f"{line} force-turn-end")).err
+        wrong = await desk.types(f"{line} --server-name other.example pause")
+        assert (wrong.code, "certificate was refused" in wrong.err) == (4, True)
+        monkeypatch.setenv("CONSILIUM_LISTEN", "unix")
+        monkeypatch.setenv("CONSILIUM_SOCKET_DIR", str(tmp_path / "run"))
+        assert (await desk.types(f"consilium admin --bundle {desk.bundle} status")).code == 0
+        both = await desk.types(f"{line} --host h status")
+        assert (both.code, "both were given" in both.err) == (2, True)
+
+
+async def test_a_reload_is_asked_for_and_what_cannot_be_used_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with house(tmp_path, council((), roster=OPEN_TABLE)) as home:
+        desk = Desk(home, capfd)
+        said = "Certificates and profiles are read again; the record says what changed."
+        assert await desk("reload") == Said(0, f"{said}\n", "")
+        assert desk.commanded() == ["RELOAD"]
+        (tmp_path / "profiles.yaml").write_text("x: 1\n")
+        refused = await desk("reload")
+        assert refused.code == 1
+        assert "the Arbiter refused reload: nothing is reloaded: " in refused.err
+        assert "profiles.yaml, line 1: x: must be a section of keys and values (given: 1)" in refused.err
 
 
 async def test_the_arbiter_is_known_by_the_name_that_is_given(

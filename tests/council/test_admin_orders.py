@@ -53,6 +53,7 @@ def made(line: str, stdin: str = "") -> orders.Order:
             m.Resume(seats={"ada": m.Recovery.COLD, "bob": m.Recovery.KEEP}),
             "The debate goes on once ada has been started anew",
         ),
+        ("reload", m.Reload(), "read again; the record says what changed"),
         ("terminate", m.Terminate(), "The debate is closed."),
         (
             "terminate --round-end --reason enough",

@@ -103,9 +103,10 @@ def test_money_is_not_mentioned_where_there_is_none_and_no_cap_on_it() -> None:
 @pytest.mark.parametrize(
     ("turns", "since", "line"),
     [
-        ("3 turns", 63, "a person, who had a turn 63 turns ago"),
-        ("1 turn", 1, "a person, who had a turn 1 turn ago"),
-        ("0 turns", 187, "a person, who has not had a turn yet"),
+        ("3 turns", 63, "a person, who spoke 63 turns ago"),
+        ("1 turn", 1, "a person, who spoke 1 turn ago"),
+        ("0 turns", 187, "a person, who has not spoken yet"),
+        ("9 turns", 187, "a person, who has not spoken yet"),
     ],
 )
 def test_a_person_s_absence_is_told(turns: str, since: int, line: str) -> None:

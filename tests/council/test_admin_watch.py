@@ -67,7 +67,7 @@ class Seen:
     said: list[str] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
 
-    def begin(self, council: Any, folder: Any, now: float) -> None:
+    def begin(self, council: Any, folder: Any, now: float, *, endpoint: str | None = None) -> None:
         raise AssertionError("nothing begins here")
 
     def doing(self, what: str, now: float) -> None:

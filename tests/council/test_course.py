@@ -7,6 +7,7 @@ from signal import SIGKILL
 import pytest
 from transcripts import BUILDER, SCEPTIC, event, joined, turn
 
+from consilium.messages import DebateState
 from consilium.records import EventName, EventRecord
 from council.course import Course, Verdict
 from council.processes import Ended
@@ -49,6 +50,26 @@ def test_a_debate_that_a_cap_stopped_is_0_and_names_the_cap() -> None:
     assert course.verdict() == Verdict(
         0, "STOPPED_BY_CAP", "the debate was stopped by a cap after 9 turns: max_tokens"
     )
+
+
+def test_a_pause_that_cannot_be_recorded_is_known_from_the_second_look() -> None:
+    course = running()
+    course.seen_at(DebateState.PAUSED, "no space")
+    course.seen_at(DebateState.RUNNING, None)
+    course.seen_at(DebateState.PAUSED, "no space")
+    first = course.troubled
+    course.seen_at(DebateState.PAUSED, "no space")
+    assert (first, course.troubled) == (False, True), "at first its record may be on its way"
+    assert course.verdict().sentence == "No space. The debate stood paused in REBUTTAL, at turn 4."
+
+
+def test_a_look_tells_nothing_new_of_a_pause_that_is_on_the_record() -> None:
+    course = running()
+    course.observe(event(EventName.OPERATOR_COMMAND, operation="PAUSE"))
+    course.observe(event(EventName.DEBATE_PAUSED, reason="tea"))
+    for _ in range(3):
+        course.seen_at(DebateState.PAUSED, "tea")
+    assert not course.troubled, "an operator's own pause is that operator's to end"
 
 
 def test_a_debate_that_ended_in_error_is_1() -> None:

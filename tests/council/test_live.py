@@ -342,6 +342,7 @@ def test_programs_get_one_json_object_a_line() -> None:
     view.tick(101.0)
     view.tick(103.0)
     view.end(CLOSING, 104.0)
+    assert not set("\x1b\x7f\x9b\u202e") & set("".join(written)), "a terminal may be what reads it"
     lines = [json.loads(line) for line in "".join(written).split("\n")[:-1]]
     assert [line["event"] for line in lines] == ["council", "doing", "note", "record", "alive", "end"]
     assert lines[0]["folder"] == "/d"

@@ -109,6 +109,13 @@ def test_where_nobody_is_waited_for_the_start_is_ordered_once_all_have_joined() 
     assert orders(plan, joined("a_AB12CD34"), joined("b_AB12CD34"), STARTED) == [None, Resume(), REBUTTAL]
 
 
+def test_a_seat_that_comes_back_before_the_start_is_not_another_one() -> None:
+    optional = tuple(RosterSeat(name=name, required=False) for name in ("a", "b"))
+    plan = Plan(council(roster=Roster(participants=optional)))
+    again = event(EventName.PARTICIPANT_JOINED, returned=True)
+    assert orders(plan, joined("a_AB12CD34"), again, joined("b_AB12CD34")) == [None, None, Resume()]
+
+
 def test_where_somebody_is_waited_for_the_start_is_the_arbiter_s() -> None:
     plan = Plan(council())
     assert orders(plan, joined("a_AB12CD34"), joined("b_AB12CD34")) == [None, None]

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -165,10 +166,18 @@ class Held:
         assert last.event is EventName.DEBATE_ENDED
         return last.data["outcome"]
 
-    def kill(self, name: str) -> None:
+    def pid(self, name: str) -> int:
         assert self.driver._running is not None
         (child,) = (child for child in self.driver._running._children if child.name == name)
-        os.kill(child.process.pid, signal.SIGKILL)
+        return child.process.pid
+
+    def kill(self, name: str) -> None:
+        os.kill(self.pid(name), signal.SIGKILL)
+
+    def fill_the_disk(self) -> None:
+        """Let the Arbiter's files grow no more."""
+        size = self.space.transcript.stat().st_size
+        resource.prlimit(self.pid("arbiter"), resource.RLIMIT_FSIZE, (size, size))
 
 
 @pytest.mark.usefixtures("_doubled")
@@ -239,6 +248,18 @@ class TestDriver:
         records, _ = read_records(held.space.transcript)
         assert records
 
+    async def test_a_full_disk_is_one_sentence_and_closed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(driver_module, "LOOK_SECONDS", 0.3)
+        held = Held(tmp_path, council("one", "two"))
+        held.seen.on = lambda what: held.fill_the_disk() if what == "TURN_STARTED" else None
+        verdict = await held.run()
+        assert (verdict.code, verdict.outcome) == (1, FAULT)
+        assert verdict.cause.startswith("the transcript could not be written: ")
+        assert verdict.stood == "the debate stood paused in OPENING, at turn 1"
+        assert held.record()
+
     async def test_an_arbiter_that_is_killed_before_anybody_connected_is_one_sentence(
         self, tmp_path: Path
     ) -> None:
@@ -295,6 +316,16 @@ class TestDriver:
         began = time.monotonic()
         verdict = await held.run()
         assert (verdict.code, verdict.outcome) == (130, INTERRUPTED)
+        assert time.monotonic() - began < 20
+
+    async def test_an_interruption_before_there_is_a_debate_waits_for_nobody_to_end_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(driver_module, "CLOSE_SECONDS", 60.0)
+        held = Held(tmp_path, council("one"))
+        held.seen.on = lambda what: held.driver.interrupt(130) if what == "seating one" else None
+        began = time.monotonic()
+        assert (await held.run()).code == 130
         assert time.monotonic() - began < 20
 
     async def test_an_interruption_closes_the_debate_through_the_operator_s_channel(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,20 @@ def test_a_second_debate_in_the_same_second_gets_a_folder_of_its_own(tmp_path: P
     (tmp_path / "T-x").mkdir()
     (tmp_path / "T-x-2").mkdir()
     assert default_folder(tmp_path, time="T", topic="x") == tmp_path / "T-x-3"
+
+
+def test_debates_that_begin_at_once_do_not_get_the_same_folder(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as at_once:
+        folders = list(
+            at_once.map(lambda _: default_folder(tmp_path / "new", time="T", topic="x"), range(40))
+        )
+    assert len(set(folders)) == 40
+
+
+def test_where_no_folder_can_be_made_that_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file/T-x cannot be used: "):
+        default_folder(tmp_path / "file", time="T", topic="x")
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.lowlevel
+import house as house_module
 import pytest
 from arbiter_double import HOST, PATIENCE, ArbiterDouble, Peer, arbiter_double, context, start
 from certificates import SERVER_AUTH
 from cryptography import x509
 from edge_kit import Council
+from houses import open_house
 
 import wrapper.link as link_module
 from consilium import messages as m
@@ -323,6 +325,26 @@ async def test_a_seat_waits_for_an_arbiter_that_comes_up_later_and_says_so_once(
             await double.control()
             await seat.gets(ev.ControlOpened)
     assert caplog.text.count("waiting for it for up to 10 seconds") == 1
+
+
+async def test_a_seat_reaches_an_arbiter_on_unix_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house_module, "TRANSPORT", "unix")
+    async with open_house(tmp_path) as home:
+        address = Address("nowhere.invalid", 1, 1, sockets=tmp_path / "run")
+        async with linked(address, home.context("ada")) as seat:
+            seat.tasks.start_soon(seat.link.control, 5.0)
+            await seat.gets(ev.ControlOpened)
+            await seat.link.send_control(m.Reg(name="ada"))
+            granted = (await seat.gets(ev.FromControl)).message
+            assert isinstance(granted, m.RegOk)
+            seat.tasks.start_soon(seat.link.data)
+            await seat.gets(ev.DataOpened)
+            hello = m.DataHello(session_id=granted.session_id, data_token=granted.data_token)
+            await seat.link.send_data(hello)
+            assert (await seat.gets(ev.FromData)).message == m.DataOk()
+            await seat.link.aclose()
 
 
 async def test_a_seat_does_not_wait_for_ever(council: Council) -> None:

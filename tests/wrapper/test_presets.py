@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilium.errors import UserError
-from consilium.messages import Fault, PromptSent, Usage
+from consilium.messages import MAX_COUNT, MAX_USD, Fault, PromptSent, Usage
 from wrapper.adapters import templates
 from wrapper.adapters.presets import AnswerPlaces, Preset, load_preset, read_preset
-from wrapper.adapters.reading import LARGEST_COUNT, Unreadable, read_answer
+from wrapper.adapters.reading import Unreadable, read_answer
 
 PACKAGED = Path(__file__).parents[2] / "wrapper" / "presets"
 
@@ -236,13 +236,9 @@ def output(**fields: Any) -> bytes:
 
 
 def test_an_answer_is_found_where_the_preset_says_it_stands() -> None:
-    reading = read_answer(
-        output(model="m 1", n={"in": 3, "out": 0, "cached": LARGEST_COUNT}, usd=0.25), PLACES
-    )
+    reading = read_answer(output(model="m 1", n={"in": 3, "out": 0, "cached": MAX_COUNT}, usd=0.25), PLACES)
     assert (reading.id, reading.text) == ("c1", "hello")
-    assert reading.usage == Usage(
-        tokens_in=3, tokens_out=0, tokens_cached=LARGEST_COUNT, usd=0.25, model="m 1"
-    )
+    assert reading.usage == Usage(tokens_in=3, tokens_out=0, tokens_cached=MAX_COUNT, usd=0.25, model="m 1")
 
 
 def test_what_is_not_there_is_unknown_and_nothing_is_looked_for_that_was_not_named() -> None:
@@ -251,12 +247,12 @@ def test_what_is_not_there_is_unknown_and_nothing_is_looked_for_that_was_not_nam
     assert read_answer(output(n={"in": 3}), few).usage == Usage()
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, "3", True, None, [], {}, LARGEST_COUNT + 1, 10**400, math.nan])
+@pytest.mark.parametrize("value", [-1, 1.5, "3", True, None, [], {}, MAX_COUNT + 1, 10**400, math.nan])
 def test_a_count_that_makes_no_sense_is_unknown(value: Any) -> None:
     assert read_answer(output(n={"in": value}), PLACES).usage.tokens_in is None
 
 
-@pytest.mark.parametrize("value", [-0.1, "1", True, None, math.inf, math.nan, 10**400])
+@pytest.mark.parametrize("value", [-0.1, "1", True, None, 2 * MAX_USD, math.inf, math.nan, 10**400])
 def test_an_amount_that_makes_no_sense_is_unknown(value: Any) -> None:
     assert read_answer(output(usd=value), PLACES).usage.usd is None
 

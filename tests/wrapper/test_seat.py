@@ -131,10 +131,11 @@ async def test_each_turn_has_its_own_nonce(arbiter: ArbiterDouble, running: Any)
 
 
 async def test_an_explicit_pass_is_a_skip(arbiter: ArbiterDouble, running: Any) -> None:
-    async with running(ScriptedAdapter("PASS")):
+    usage = m.Usage(tokens_in=60, tokens_out=1)
+    async with running(ScriptedAdapter("PASS", usage=usage)):
         seat = await arbiter.seat()
         await seat.assign(1)
-        assert await seat.control.hear(m.TurnEnd) == m.TurnEnd(turn_id=1, speech=False)
+        assert await seat.control.hear(m.TurnEnd) == m.TurnEnd(turn_id=1, speech=False, usage=usage)
         assert await seat.data.hears_nothing()
         await seat.finish()
 

@@ -234,7 +234,8 @@ def test_an_early_context_of_a_turn_that_never_starts_is_forgotten(seat: Seat) -
 
 def test_a_pass_is_a_turn_end_and_nothing_else(seat: Seat) -> None:
     seat.on(start(1), context(1))
-    assert seat.on(ev.Passed(1)) == [SendControl(m.TurnEnd(turn_id=1, speech=False))]
+    usage = m.Usage(tokens_in=60, tokens_out=1)
+    assert seat.on(ev.Passed(1, usage)) == [SendControl(m.TurnEnd(turn_id=1, speech=False, usage=usage))]
 
 
 def test_a_fault_is_reported_and_is_never_a_skip(seat: Seat) -> None:

@@ -7,6 +7,7 @@ import logging
 import signal
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,7 +25,6 @@ from wrapper.prompts import role_prompt_hash
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
     from anyio.abc import Process
 
@@ -363,6 +363,17 @@ def test_ports_come_from_the_environment_unless_they_are_given(monkeypatch: pyte
     options = parser().parse_args(["--council=c", "--name=n", "--certs=d", "--state=s", "--data-port=7002"])
     address = main_module._address(options)
     assert (address.host, address.control_port, address.data_port) == ("arbiter", 7001, 7002)
+
+
+def test_a_folder_of_sockets_takes_the_place_of_host_and_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    least = ["--council=c", "--name=n", "--certs=d", "--state=s"]
+    options = parser().parse_args([*least, "--socket-dir=/run/there", "--server-name=arbiter"])
+    address = main_module._address(options)
+    assert (address.sockets, address.server_name) == (Path("/run/there"), "arbiter")
+    monkeypatch.setenv("CONSILIUM_LISTEN", "unix")
+    monkeypatch.setenv("CONSILIUM_SOCKET_DIR", "/run/env")
+    assert main_module._address(parser().parse_args(least)).sockets == Path("/run/env")
+    assert main_module._address(parser().parse_args([*least, "--host=h"])).sockets is None
 
 
 # --- exit codes --------------------------------------------------------------------------------------

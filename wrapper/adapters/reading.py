@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from consilium.messages import Usage
+from consilium.messages import MAX_COUNT, MAX_USD, Usage
 from wrapper.clean import clean_line, clean_text, decode_output
 
 if TYPE_CHECKING:
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 MODEL_CHARS = 200
 """As long as a `messages.Label` may be."""
-
-LARGEST_COUNT = 2**53
-"""As large as a `messages.Count` may be."""
 
 Json = Any  # whatever a client prints
 
@@ -75,12 +72,12 @@ def _at(document: Json, pointer: str | None) -> Json:
 def _count(value: Json) -> int | None:
     """A count that makes sense, or None: unknown is never 0."""
     whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and 0 <= value <= LARGEST_COUNT else None
+    return value if whole and 0 <= value <= MAX_COUNT else None
 
 
 def _amount(value: Json) -> float | None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and 0 <= value < LARGEST_COUNT else None
+    return float(value) if number and 0 <= value <= MAX_USD else None
 
 
 def _label(value: Json) -> str | None:

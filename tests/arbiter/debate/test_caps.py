@@ -66,7 +66,7 @@ def test_unknown_usage_is_unknown_and_said() -> None:
     assert status.cost.tokens_total is None
     assert status.cost.tokens_unknown_turns == 2
     assert status.cost.tokens_estimated == 3, "a token is four bytes, rounded up for each turn"
-    assert any("2 turn(s) reported no tokens" in warning for warning in status.warnings)
+    assert any("2 turns reported no tokens" in warning for warning in status.warnings)
     assert play.seat(ada).tokens is None
 
 
@@ -194,3 +194,29 @@ def test_a_client_that_reports_nothing_cannot_pass_the_cap_on_tokens_by() -> Non
     ada, *_ = play.everybody_joins()
     play.speaks(ada, "x" * 400, None)
     assert play.state() is DebateState.STOPPED_BY_CAP
+
+
+def test_a_client_that_passes_is_counted_as_far_as_it_says_what_it_took() -> None:
+    """Else a council whose clients all pass would spend for ever under max_tokens."""
+    play = Playbook(("ada", "bob"), caps={"max_tokens": 100})
+    ada, bob = play.everybody_joins()
+    play.ends(ada, usage=Usage(tokens_in=60, tokens_out=1))
+    assert (play.turns()[0].outcome, play.turns()[0].tokens) == (TurnOutcome.SKIP, {"in": 60, "out": 1})
+    assert play.seat("ada").tokens == play.status().cost.tokens_total == 61
+    play.skips(bob)
+    assert play.status().cost.tokens_unknown_turns == 0, "a person who skips costs nothing"
+    play.ends(ada, usage=Usage(tokens_in=60, tokens_out=1))
+    assert play.state() is DebateState.STOPPED_BY_CAP
+
+
+@pytest.mark.parametrize("first", ["speech", "end"])
+def test_what_a_speech_says_of_its_cost_counts_and_is_not_counted_twice(first: str) -> None:
+    play = Playbook(("ada",))
+    ada, turn = play.joins("ada"), play.turn
+    said, ended = Usage(tokens_in=5, tokens_out=5), Usage(tokens_in=7, tokens_out=7)
+    if first == "end":
+        play.ends(ada, speech=True, usage=ended, turn=turn)
+    play.says(ada, "A1", said, turn)
+    if first == "speech":
+        play.ends(ada, speech=True, usage=ended, turn=turn)
+    assert play.status().cost.tokens_total == 10

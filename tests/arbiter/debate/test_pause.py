@@ -12,6 +12,8 @@ from consilium.messages import (
     DebateResumed,
     DebateState,
     DisconnectPolicy,
+    ForceTurnEnd,
+    Next,
     Pause,
     PromptSent,
     Recovery,
@@ -291,3 +293,58 @@ def test_a_pause_that_ended_is_not_overdue() -> None:
     play.commands(Resume())
     play.after(60)
     assert play.events(EventName.PAUSE_OVERDUE) == []
+
+
+def test_a_seat_that_was_skipped_before_its_turn_has_none_in_this_round() -> None:
+    play = Playbook()
+    ada, bob, cyn = play.everybody_joins()
+    play.is_lost(bob)
+    again = play.joins(bob, "bob-again")
+    play.commands(Resume(seats={"bob": Recovery.SKIP}))
+    play.speaks(ada, "A1")
+    assert play.was_given_the_floor(cyn)
+    assert play.events(EventName.ROUND_COMPLETED) == []
+    play.speaks(cyn, "C1")
+    assert len(play.events(EventName.ROUND_COMPLETED)) == 1
+    play.speaks(ada, "A2")
+    assert play.was_given_the_floor(again)
+
+
+@pytest.mark.parametrize("policy", ["round_robin", "least_recently_spoken", "most_recently_contradicted"])
+def test_whoever_lost_a_turn_to_the_operator_is_not_chosen_again_in_the_same_round(policy: str) -> None:
+    play = Playbook(turn_policy=policy)
+    ada, bob, cyn = play.everybody_joins()
+    play.commands(ForceTurnEnd())
+    assert play.was_given_the_floor(bob)
+    play.speaks(bob, "Well.")
+    assert play.was_given_the_floor(cyn)
+    play.speaks(cyn, "Well.")
+    assert len(play.events(EventName.ROUND_COMPLETED)) == 1
+    assert play.was_given_the_floor(ada)
+
+
+def test_the_operator_may_call_a_seat_that_was_skipped() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.fails(ada)
+    play.commands(Next(seat="bob"))
+    play.commands(Resume(seats={"ada": Recovery.SKIP}))
+    play.commands(Next(seat="ada"))
+    play.speaks("bob", "B1")
+    assert play.was_given_the_floor(ada)
+
+
+def test_a_newcomer_that_leaves_before_it_is_bound_does_not_pause_the_debate() -> None:
+    play = Playbook(("ada",), roster={"mode": "dynamic", "required_names": ["ada"]})
+    play.joins("ada")
+    play.registers("dan", required=True)
+    play.leaves("dan")
+    assert play.state() is DebateState.RUNNING
+
+
+def test_a_seat_that_is_lost_after_its_speech_had_its_prompt() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.says(ada, "A1")
+    play.is_lost(ada)
+    assert play.seat("ada").prompt_sent is PromptSent.YES

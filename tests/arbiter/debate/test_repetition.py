@@ -51,6 +51,23 @@ def test_of_equal_turns_the_earliest_is_named() -> None:
     assert said.score(4, "one two three") == Score(1.0, 1)
 
 
+def test_the_turn_that_is_named_is_the_one_that_said_it_first() -> None:
+    said = Said()
+    said.score(1, "one two three four")
+    said.score(2, "one two three four five")
+    assert said.score(3, "one two three four five") == Score(1.0, 1)
+
+
+def test_what_is_said_over_and_over_makes_the_index_no_larger() -> None:
+    """Before, each score took as long as all the turns before it together, and the Arbiter stood still."""
+    said = Said()
+    for turn in range(1, 2001):
+        said.add(turn, "one two three four")
+    assert said.latest == Score(1.0, 1)
+    assert said._first == {("one", "two", "three"): 1, ("two", "three", "four"): 1}
+    assert said._unread == []
+
+
 def test_two_words_cannot_be_scored() -> None:
     said = Said()
     assert said.score(1, "Hm, no.") is None

@@ -58,6 +58,7 @@ def essence(debate: Debate) -> dict[str, Any]:
         "discourse": frozen(debate.discourse),
         "schedule": frozen(debate.schedule),
         "had_turn": frozen(debate._had_turn),
+        "passed_over": frozen(debate._passed_over),
         "last": debate._last,
         "named": debate._named,
         "rounds": debate.meter.rounds,
@@ -234,3 +235,19 @@ def test_a_seat_that_was_kept_without_having_lost_a_turn_is_not_called_next() ->
     play.commands(Resume())
     assert rebuilt(play).schedule.next_speaker is None
     assert essence(rebuilt(play)) == essence(play.debate)
+
+
+def test_a_seat_that_was_lost_before_the_start_keeps_its_place() -> None:
+    play = Playbook()
+    play.joins("ada")
+    play.is_lost("ada")
+    assert essence(rebuilt(play)) == essence(play.debate)
+    assert [seat.name for seat in rebuilt(play).roster.joined()] == ["ada"]
+
+
+def test_a_seat_that_was_removed_before_it_ever_joined_stays_removed() -> None:
+    play = Playbook()
+    play.registers("ada")
+    play.commands(Kick(seat="ada"))
+    assert essence(rebuilt(play)) == essence(play.debate)
+    assert rebuilt(play).roster._removed == {participant("ada")}

@@ -80,6 +80,8 @@ EVENTS: list[events.Event] = [
     events.AlarmRang(),
     events.RecordFailed("disk full"),
     events.RecordDelayed("disk full"),
+    events.Reloaded("operator", "m", ("certificate",)),
+    events.Reloaded(None, None, ()),
     *(
         events.Operated("operator", "m", command)
         for command in (

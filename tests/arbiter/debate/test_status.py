@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from playbook import Playbook, participant
 
 from arbiter.debate.effects import Channel, Send
 from arbiter.debate.events import StatusAsked, TurnFaulted
-from consilium.messages import Fault, Meta, PromptSent, Status, Usage
+from consilium.errors import ErrorCode
+from consilium.messages import DebatePaused, Fault, Meta, PromptSent, Status, Usage
 
 
 def test_status_tells_state_phase_topic_and_cost() -> None:
@@ -30,7 +32,7 @@ def test_status_counts_the_turns_since_a_human_was_present() -> None:
     play.speaks("bob", "B1")
     play.skips("ada")
     play.speaks("bob", "B2")
-    assert play.status().turns_since == {participant("ada"): 2}
+    assert play.status().turns_since == {participant("ada"): 4}, "who skips may be away"
     assert not any("one brand" in warning for warning in play.status().warnings)
 
 
@@ -84,3 +86,60 @@ def test_the_longest_detail_of_a_fault_still_fits() -> None:
     fault = play.status().seats[0].fault
     assert fault is not None
     assert (fault[:9], fault[-1], len(fault)) == ("stalled: ", "…", 2000)
+
+
+def asked_by(play: Playbook, session: str) -> Status:
+    """STATUS as a seat gets it."""
+    play.happens(StatusAsked(session, "m-9", Channel.CONTROL))
+    (effect,) = play.latest
+    assert isinstance(effect, Send)
+    assert isinstance(effect.message, Status)
+    return effect.message
+
+
+def test_in_a_blind_debate_a_seat_is_told_of_itself_alone() -> None:
+    play = Playbook(identity_visible=False, caps={"max_tokens": 900})
+    play.joins("ada", meta=Meta(brand="claude", role_label="sceptic"))
+    play.joins("bob", meta=Meta(brand="claude", role_label="pragmatist"))
+    assert asked_by(play, "ada").warnings == ("waiting for: 1 of the planned seats",)
+    cyn = play.joins("cyn", meta=Meta(brand="human"))
+    play.speaks("ada", "One two three four.")
+    for told in (asked_by(play, cyn), *play.sent(Status)):
+        assert [seat.participant_id for seat in told.seats] == [participant("cyn")]
+        assert (told.speaking, told.repetition) == (None, {})
+        assert told.turns_since.keys() == {participant("cyn")}
+        for secret in ("ada", "bob", "claude", "sceptic", "pragmatist"):
+            assert secret not in told.model_dump_json()
+    assert asked_by(play, "bob").speaking == participant("bob")
+    assert len(play.status().seats) == 3, "the operator sees everything"
+    play.fails("bob")
+    missing = {name: [paused.missing for paused in play.sent(DebatePaused, name)] for name in play.names}
+    assert missing == {"ada": [()], "bob": [(participant("bob"),)], "cyn": [()]}
+
+
+@pytest.mark.parametrize(("visible", "shown"), [(True, "role of ada"), (False, None)])
+def test_a_seat_is_told_the_others_roles_only_where_roles_are_visible(
+    visible: bool, shown: str | None
+) -> None:
+    play = Playbook(role_visible=visible)
+    _, bob, _ = play.everybody_joins()
+    ada, own, _ = asked_by(play, bob).seats
+    assert (ada.role_label, own.role_label) == (shown, "role of bob")
+    assert play.status().seats[0].role_label == "role of ada"
+
+
+def test_who_is_not_seated_is_told_no_status() -> None:
+    play = Playbook()
+    play.happens(StatusAsked("stranger", "m-9", Channel.CONTROL))
+    assert play.refusal is not None
+    assert play.refusal.code is ErrorCode.NOT_REGISTERED
+
+
+@pytest.mark.parametrize(("turns", "said"), [(1, "1 turn reported"), (2, "2 turns reported")])
+def test_status_counts_the_turns_without_tokens_in_words(turns: int, said: str) -> None:
+    play = Playbook(("ada",), caps={"max_tokens": 900})
+    ada = play.joins("ada")
+    for _ in range(turns):
+        play.speaks(ada, "Well.")
+    (warning,) = play.status().warnings
+    assert warning.startswith(f"{said} no tokens")

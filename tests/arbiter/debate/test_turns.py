@@ -13,6 +13,7 @@ from consilium.messages import (
     DebateEnded,
     DebatePaused,
     DebateState,
+    Kick,
     PromptSent,
     Terminate,
     TurnRevoked,
@@ -199,3 +200,38 @@ def test_a_record_that_cannot_be_written_ends_the_debate_without_claiming_anythi
     assert play.status().reason == "no space left on device"
     play.happens(RecordFailed("again"))
     assert play.latest == []
+
+
+def test_a_name_that_reads_like_anothers_participant_id_confuses_nobody() -> None:
+    play = Playbook(("ada",), roster={"mode": "dynamic", "required_names": ["ada"]})
+    ada = play.joins("ada", participant_id="ada_12345678")
+    play.joins("ada_12345678", "twin")
+    play.speaks(ada, "A1")
+    assert [turn.participant_id for turn in play.turns()] == ["ada_12345678"]
+    assert play.was_given_the_floor("twin")
+    play.commands(Kick(seat="ada_12345678"))
+    assert play.closed == [ada], "a participant id comes before a name"
+
+
+@pytest.mark.parametrize(
+    ("spoken", "ended", "outcome", "text"),
+    [
+        (True, False, TurnOutcome.SPEECH, "A1"),
+        (False, True, TurnOutcome.LOST, None),
+        (False, False, TurnOutcome.SKIP, None),
+    ],
+)
+def test_a_seat_that_leaves_in_its_turn_leaves_what_it_said(
+    spoken: bool, ended: bool, outcome: TurnOutcome, text: str | None
+) -> None:
+    play = Playbook(("ada", "bob"), roster={"mode": "dynamic", "required_names": ["ada"]})
+    ada, _ = play.joins("ada"), play.joins("bob")
+    play.updates(ada, required=False)
+    if spoken:
+        play.says(ada, "A1")
+    if ended:
+        play.ends(ada, speech=True)
+    play.leaves(ada)
+    (turn,) = play.turns()
+    assert (turn.outcome, turn.text) == (outcome, text)
+    assert play.was_given_the_floor("bob")

@@ -1,0 +1,125 @@
+"""A UNIX socket as a byte stream and as a listener, on the readiness of its descriptor alone.
+
+anyio's own leave a reader behind on a descriptor that they have closed, and trip over a cancellation that
+meets arriving bytes: a server whose peers come and go would see both.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import SocketListener, SocketStream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUSY_PAUSE = 0.02
+"""Seconds between attempts to connect to a listener whose queue is full: nobody is told when it is not."""
+
+
+class UnixStream(SocketStream):
+    """A connected UNIX socket, which it takes over. One task may receive while another sends."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.setblocking(False)  # noqa: FBT003 - positional only
+        self._socket = connected
+
+    @property
+    def _raw_socket(self) -> socket.socket:
+        return self._socket
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        """Return what has arrived. Raises as every stream of anyio does."""
+        await anyio.lowlevel.checkpoint()
+        while True:
+            try:
+                data = self._socket.recv(max_bytes)
+            except BlockingIOError:
+                await anyio.wait_readable(self._socket)
+            except OSError as error:
+                raise self._lost() from error
+            else:
+                if not data:
+                    raise anyio.EndOfStream
+                return data
+
+    async def send(self, item: bytes) -> None:
+        """Send all of ``item``. Raises as every stream of anyio does."""
+        await anyio.lowlevel.checkpoint()
+        left = memoryview(item)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._socket)
+            except OSError as error:
+                raise self._lost() from error
+
+    async def send_eof(self) -> None:
+        """Say that nothing more will be sent."""
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            raise self._lost() from error
+
+    async def aclose(self) -> None:
+        """Close; whoever waits on it is told that it is closed here."""
+        _close(self._socket)
+        await anyio.lowlevel.checkpoint()
+
+    def _lost(self) -> Exception:
+        return anyio.ClosedResourceError() if self._socket.fileno() < 0 else anyio.BrokenResourceError()
+
+
+class UnixListener(SocketListener):
+    """A listening UNIX socket, which it takes over."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        listening.setblocking(False)  # noqa: FBT003 - positional only
+        self._socket = listening
+
+    @property
+    def _raw_socket(self) -> socket.socket:
+        return self._socket
+
+    async def accept(self) -> UnixStream:
+        """Return the next connection. Raises `anyio.ClosedResourceError`, `OSError`."""
+        await anyio.lowlevel.checkpoint()
+        while self._socket.fileno() >= 0:
+            try:
+                return UnixStream(self._socket.accept()[0])
+            except BlockingIOError:
+                await anyio.wait_readable(self._socket)
+        raise anyio.ClosedResourceError
+
+    async def aclose(self) -> None:
+        """Close; an accept that waits ends."""
+        _close(self._socket)
+        await anyio.lowlevel.checkpoint()
+
+
+async def connect_unix(path: Path | str) -> UnixStream:
+    """Connect to the socket at ``path``. Raises `OSError`."""
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.setblocking(False)  # noqa: FBT003 - positional only
+        while True:
+            try:
+                made.connect(os.fspath(path))
+            except BlockingIOError:
+                await anyio.sleep(BUSY_PAUSE)
+            else:
+                return UnixStream(made)
+    except BaseException:
+        made.close()
+        raise
+
+
+def _close(ours: socket.socket) -> None:
+    if ours.fileno() >= 0:
+        anyio.notify_closing(ours)
+        ours.close()
