@@ -7,7 +7,12 @@ import platform
 import resource
 import ssl
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MEMORY_FILESYSTEMS = frozenset({"tmpfs", "ramfs"})
 """Where a sync does nothing, so that no figure about syncs may be taken there."""
@@ -16,6 +21,21 @@ MEMORY_FILESYSTEMS = frozenset({"tmpfs", "ramfs"})
 def cores() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep this process, and those that it starts meanwhile, to one processor.
+
+    Two processes that wait for one another are put on one processor by the scheduler, or on two, now this way
+    and now that; and what they take differs by a third between the two. Here it is always one.
+    """
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def load() -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from dataclasses import dataclass
@@ -89,12 +90,22 @@ class Seat:
         data.hear("DATA_OK")
         return cls(control, data)
 
-    def speak(self, text: str) -> None:
-        """One turn: hear TURN_START and CONTEXT; send ACK, SPEECH and TURN_END."""
+    def hear(self) -> int:
+        """Hear TURN_START and CONTEXT; return the turn's id."""
         turn = self.control.hear("TURN_START")["turn_id"]
         self.data.line()
+        return int(turn)
+
+    def speak(self, turn: int, text: str) -> None:
+        """Send ACK, SPEECH and TURN_END.
+
+        The processor is the host's after each of the first two, so that it takes them one by one, as it does
+        in a debate, where time lies between them.
+        """
         self.control.send(line("ACK", turn, turn_id=turn))
+        os.sched_yield()
         self.data.send(line("SPEECH", turn, turn_id=turn, text=text, usage=None))
+        os.sched_yield()
         self.control.send(line("TURN_END", turn, turn_id=turn, speech=True))
 
     def close(self) -> None:
@@ -104,18 +115,23 @@ class Seat:
 
 
 class Debate:
-    """The seats of one debate, which take their turns as the host gives them."""
+    """The seats of one debate, which take their turns as the host gives them.
+
+    A turn is measured from one seat's CONTEXT to the next one's: all that both ends do for it lies between
+    the two, whoever of them runs first. Between measurements one seat has the floor, and is silent.
+    """
 
     def __init__(self, ports: Sequence[int], context: ssl.SSLContext, seats: int) -> None:
         self._seats = [Seat.take(ports, context, name) for name in names(seats)]
+        self._turn = self._seats[0].hear()
         self._taken = 0
 
     def turns(self, count: int) -> list[float]:
-        """Take ``count`` turns; return how many seconds each took, from the end of the one before."""
+        """Take ``count`` turns; return how many seconds each took."""
         taken = []
         then = time.perf_counter()
         for _ in range(count):
-            self._turn()
+            self._take()
             now = time.perf_counter()
             taken.append(now - then)
             then = now
@@ -125,7 +141,7 @@ class Debate:
         """Take turns until `time.perf_counter` reaches ``deadline``; return how many."""
         count = 0
         while time.perf_counter() < deadline:
-            self._turn()
+            self._take()
             count += 1
         return count
 
@@ -134,7 +150,9 @@ class Debate:
         for seat in self._seats:
             seat.close()
 
-    def _turn(self) -> None:
+    def _take(self) -> None:
         start = self._taken * SPEECH_CHARS % len(SAID)
-        self._seats[self._taken % len(self._seats)].speak(SAID[start : start + SPEECH_CHARS])
+        seat = self._seats[self._taken % len(self._seats)]
+        seat.speak(self._turn, SAID[start : start + SPEECH_CHARS])
         self._taken += 1
+        self._turn = self._seats[self._taken % len(self._seats)].hear()

@@ -379,11 +379,12 @@ class SetTopic(Message):
 
 
 class SetPhase(Message):
-    """Change the phase (§13.3), at the next turn or when the round is complete."""
+    """Change the phase (§13.3), at the next turn or when a round is complete: ``round``, or else this one."""
 
     type: Literal["SET_PHASE"] = "SET_PHASE"
     phase: Phase
     when: When = When.NOW
+    round: Count | None = None
 
 
 class Inject(Message):
@@ -415,10 +416,11 @@ class Next(Message):
 
 
 class Terminate(Message):
-    """Close the debate: now, or when the round is complete."""
+    """Close the debate: now, or when a round is complete: ``round``, or else this one."""
 
     type: Literal["TERMINATE"] = "TERMINATE"
     when: When = When.NOW
+    round: Count | None = None
     reason: Reason = ""
 
 

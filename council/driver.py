@@ -19,12 +19,12 @@ import anyio
 import orjson
 
 from consilium.errors import ChannelError, ConsiliumError, PeerError, UserError
-from consilium.messages import Status, StatusRequest, Terminate
+from consilium.messages import Resume, Status, StatusRequest, Terminate
 from consilium.records import Stored, unseal
 from council import operator
 from council.causes import first_cause
 from council.course import FAULT, Course, Verdict
-from council.plan import Plan
+from council.plan import Starter, course
 from council.processes import Ended, Processes, Said, processes
 from council.screen import SIGNALLED, TICK_SECONDS
 from council.startup import MODEL_STAGE, Startup
@@ -82,7 +82,7 @@ class Driver:
         self._view = view
         self._busy = busy
         self._course = Course(seat.name for seat in job.council.participants)
-        self._plan = Plan(job.council)
+        self._starter = Starter(job.council)
         self._work = anyio.CancelScope()
         self._courtesy = anyio.CancelScope()
         self._interrupted = 0
@@ -146,13 +146,19 @@ class Driver:
         return self._course.over or Verdict(self._interrupted, INTERRUPTED, "interrupted", self._course.stood)
 
     async def _debate(self, running: Processes, post: Post, inbox: Inbox) -> Verdict:
-        self._admin = await Startup(self._job, running, self._doing).run()
+        self._admin = await Startup(self._job, running, self._doing).run(self._order_course)
         async with operator.connect(*self._admin) as admin, anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch, admin, post.clone())
             tasks.start_soon(self._look, admin, post.clone())
             verdict = await self._follow(admin, tasks, inbox)
             tasks.cancel_scope.cancel()
         return verdict
+
+    async def _order_course(self, admin: Endpoint) -> None:
+        """Order the whole course of the debate, before there is a seat that could outrun it."""
+        async with operator.connect(*admin) as there:
+            for order in course(self._job.council):
+                await self._order(there, order)
 
     async def _settled(self, inbox: Inbox) -> Verdict:
         """The verdict after the connection failed, with the ends of processes that may explain it."""
@@ -207,16 +213,16 @@ class Driver:
             case Stored(entry=entry):
                 self._course.observe(entry)
                 self._view.record(happening, time.monotonic())
-                order = self._plan.observe(entry)
-                if order is not None:
-                    tasks.start_soon(self._order, admin, order)
+                start = self._starter.observe(entry)
+                if start is not None:
+                    tasks.start_soon(self._order, admin, start)
 
     def _note_end(self, ended: Ended) -> None:
         assert self._running is not None
         self._course.process_ended(ended, self._running.last_words(ended.process))
 
-    async def _order(self, admin: operator.Operator, order: Order) -> None:
-        """Send what the plan orders. The loop goes on meanwhile."""
+    async def _order(self, admin: operator.Operator, order: Order | Resume) -> None:
+        """Send what the plan orders."""
         with anyio.move_on_after(ORDER_SECONDS) as scope:
             try:
                 await admin.request(order)

@@ -14,7 +14,7 @@ from council.course import ARBITER, MODEL, SEAT
 from pki.authority import Authority
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from consilium.config import Council
     from consilium.credentials import Credentials
@@ -65,15 +65,20 @@ class Startup:
         self._running = running
         self._doing = doing
 
-    async def run(self) -> Endpoint:
-        """Start everything. Raises `UserError` when a process ends, or is not ready in time."""
+    async def run(self, before_seats: Callable[[Endpoint], Awaitable[None]]) -> Endpoint:
+        """Start everything; ``before_seats`` is awaited once the Arbiter listens, and nobody else is there.
+
+        Raises `UserError` when a process ends, or is not ready in time.
+        """
         self._doing("making certificates for this debate")
         issued = await anyio.to_thread.run_sync(self._issue)
         # A server of the person's own needs no telling: the seats inherit the variable that names it.
         url = await self._start_model() if needs_model(self._job) else None
         ports = await self._start_arbiter(issued.arbiter)
+        admin = Endpoint(HOST, ports["admin"], issued.operator)
+        await before_seats(admin)
         await self._start_seats(issued.seats, ports, url)
-        return Endpoint(HOST, ports["admin"], issued.operator)
+        return admin
 
     def _issue(self) -> Issued:
         seconds = self._job.council.caps.max_seconds or 0

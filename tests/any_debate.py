@@ -31,6 +31,7 @@ COMMANDS = st.one_of(
     st.just(messages.ForceTurnEnd()),
     st.just(messages.SetTopic(topic="Another?")),
     st.builds(messages.SetPhase, phase=phases, when=whens),
+    st.builds(messages.SetPhase, phase=phases, when=whens, round=st.integers(0, 4)),
     st.just(messages.Pause()),
     st.builds(messages.Resume, seats=st.dictionaries(names, choices, max_size=3)),
     st.builds(messages.Resume, seats=st.dictionaries(names, st.just(Recovery.SKIP), max_size=5)),

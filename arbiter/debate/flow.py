@@ -256,7 +256,7 @@ class Flow:
     def _complete_round(self, now: float) -> None:
         phase, terminate = self.end_round()
         self.record(EventName.ROUND_COMPLETED, None, round=self.meter.rounds)
-        if phase is not None:
+        if phase not in (None, self.phase):
             self.change_phase(phase)
         if terminate is not None:
             self.finish(DebateState.FINISHED, now, reason=terminate)
@@ -267,7 +267,7 @@ class Flow:
         self._passed_over = set()
         self.meter.rounds += 1
         self.discourse.release()
-        return self.schedule.take_round_end()
+        return self.schedule.take_round_end(self.meter.rounds)
 
     def change_phase(self, phase: Phase) -> None:
         """§13.3: from the next turn on. What was sealed is released: the opening is over."""

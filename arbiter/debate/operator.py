@@ -68,13 +68,28 @@ def _set_topic(debate: Flow, command: messages.SetTopic) -> None:
 
 
 def _set_phase(debate: Flow, command: messages.SetPhase) -> None:
-    if command.phase is debate.phase:
+    due = _due(debate, command)
+    if command.round is None and command.phase is debate.phase:
         raise _impossible(f"the phase is {command.phase} already")
-    _note(debate, command, phase=command.phase.value, when=command.when.value)
-    if command.when is When.NOW:
+    _note(debate, command, phase=command.phase.value, when=command.when.value, round=due)
+    if due is None:
         debate.change_phase(command.phase)
     else:
-        debate.schedule.phase = command.phase
+        debate.schedule.phases[due] = command.phase
+
+
+def _due(debate: Flow, command: messages.SetPhase | messages.Terminate) -> int | None:
+    """Return the number of the round at whose end a command is due; None is now."""
+    if command.when is When.NOW:
+        if command.round is not None:
+            raise _impossible("a round goes with when: round_end")
+        return None
+    under_way = debate.meter.rounds + 1
+    if command.round is None:
+        return under_way
+    if command.round < under_way:
+        raise _impossible(f"round {command.round} is over: round {under_way} is under way")
+    return command.round
 
 
 def _inject(debate: Flow, command: messages.Inject) -> None:
@@ -123,14 +138,15 @@ def _next(debate: Flow, command: messages.Next, now: float) -> None:
 
 
 def _terminate(debate: Flow, command: messages.Terminate, now: float) -> None:
-    if command.when is When.ROUND_END and not debate.has_started:
+    due = _due(debate, command)
+    if due is not None and command.round is None and not debate.has_started:
         raise _impossible("the debate has not started: there is no round to wait for")
     reason = command.reason or "closed by the operator"
-    _note(debate, command, when=command.when.value, reason=reason)
-    if command.when is When.NOW:
+    _note(debate, command, when=command.when.value, round=due, reason=reason)
+    if due is None:
         debate.finish(DebateState.FINISHED, now, reason=reason)
     else:
-        debate.schedule.terminate = reason
+        debate.schedule.endings[due] = reason
 
 
 def _resume(debate: Flow, command: messages.Resume, now: float) -> None:

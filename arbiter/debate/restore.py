@@ -16,7 +16,7 @@ from arbiter.debate.roster import Seat, Standing
 from arbiter.debate.turn import OpenTurn
 from consilium.config import Council
 from consilium.errors import PeerError, TranscriptError
-from consilium.messages import DebateState, DisconnectPolicy, Meta, Phase, PromptSent, Recovery, When
+from consilium.messages import DebateState, DisconnectPolicy, Meta, Phase, PromptSent, Recovery
 from consilium.records import EventName, EventRecord, HeaderRecord, TurnRecord
 
 if TYPE_CHECKING:
@@ -147,13 +147,12 @@ class _Narrator:
 
     def _commanded(self, entry: EventRecord, data: Data, _at: float) -> None:
         """What an order did at once stands in the records after it; what it left for later does not."""
-        schedule = self._debate.schedule
-        later = data.get("when") == When.ROUND_END
+        schedule, due = self._debate.schedule, data.get("round")
         match data["operation"]:
-            case "SET_PHASE" if later:
-                schedule.phase = Phase(data["phase"])
-            case "TERMINATE" if later:
-                schedule.terminate = data["reason"]
+            case "SET_PHASE" if due is not None:
+                schedule.phases[due] = Phase(data["phase"])
+            case "TERMINATE" if due is not None:
+                schedule.endings[due] = data["reason"]
             case "NEXT":
                 schedule.next_speaker = entry.participant_id
             case "FORCE_TURN_END":

@@ -1,8 +1,8 @@
-"""What the operator has ordered for later: at the end of the round, or for the next turn."""
+"""What the operator has ordered for later: at the end of a round, or for the next turn."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,17 +11,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Schedule:
-    """Orders that wait. Each is given once and carried out once.
+    """Orders that wait. Each is given once and carried out once; a later one for the same moment replaces it.
 
-    ``terminate`` is the reason to close for; ``next_speaker`` is a participant id.
+    ``phases`` and ``endings`` (reasons to close) are by the number of the round at whose end they are due;
+    ``next_speaker`` is a participant id.
     """
 
-    phase: Phase | None = None
-    terminate: str | None = None
+    phases: dict[int, Phase] = field(default_factory=dict)
+    endings: dict[int, str] = field(default_factory=dict)
     next_speaker: str | None = None
 
-    def take_round_end(self) -> tuple[Phase | None, str | None]:
-        """Return the phase and the reason to close that wait for the end of the round, and forget them."""
-        taken = (self.phase, self.terminate)
-        self.phase = self.terminate = None
-        return taken
+    def take_round_end(self, number: int) -> tuple[Phase | None, str | None]:
+        """Return the phase and the reason to close that wait for the end of this round, and forget them."""
+        return self.phases.pop(number, None), self.endings.pop(number, None)

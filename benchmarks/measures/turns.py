@@ -6,6 +6,7 @@ import contextlib
 import statistics
 from typing import TYPE_CHECKING
 
+from benchmarks import machine
 from benchmarks.process import Host, running
 from benchmarks.seats import Debate
 from benchmarks.table import Row, Target, p10, ratios
@@ -40,7 +41,7 @@ class Timed:
 def measure(setting: Setting) -> list[Row]:
     """Fill P1 and P2."""
     place = ("--certs", setting.certs, "--folder", setting.folder)
-    with contextlib.ExitStack() as stack:
+    with machine.one_core(), contextlib.ExitStack() as stack:
         hosts = [stack.enter_context(running(name, *place)) for name in HOSTS]
         subject, reference, floor = sides = [Timed(host, setting) for host in hosts]
         for _ in range(setting.rounds):

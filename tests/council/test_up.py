@@ -376,7 +376,7 @@ class TestDriver:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         held = Held(tmp_path, council("one", caps={"max_rounds": 1}))
-        monkeypatch.setattr(held.driver._plan, "observe", lambda _: SetPhase(phase=Phase.OPENING))
+        monkeypatch.setattr(driver_module, "course", lambda _: [SetPhase(phase=Phase.OPENING)])
         assert (await held.run()).outcome == "STOPPED_BY_CAP"
         assert "The Arbiter refused SET_PHASE: the phase is OPENING already." in held.seen.notes
 

@@ -197,3 +197,42 @@ def test_after_the_end_nothing_can_be_commanded(command: object) -> None:
     assert play.refusal is not None
     assert play.refusal.code is ErrorCode.INVALID_STATE
     assert frozen(play.debate) == before
+
+
+def test_a_whole_course_can_be_ordered_before_the_first_seat_is_here() -> None:
+    play = Playbook()
+    play.commands(SetPhase(phase=Phase.REBUTTAL, when=When.ROUND_END, round=1))
+    play.commands(SetPhase(phase=Phase.CLOSING, when=When.ROUND_END, round=3))
+    play.commands(Terminate(when=When.ROUND_END, round=4, reason="done"))
+    assert play.refusal is None
+    play.everybody_joins()
+    for _ in range(4):
+        play.round()
+    assert (play.state(), play.debate.reason) == (DebateState.FINISHED, "done")
+    phases = [turn.phase.value for turn in play.turns()]
+    assert phases == ["OPENING"] * 3 + ["REBUTTAL"] * 6 + ["CLOSING"] * 3
+
+
+@pytest.mark.parametrize("kind", [SetPhase(phase=Phase.CLOSING), Terminate()], ids=lambda c: f"{c.type}")
+def test_a_round_that_is_over_or_a_round_for_now_makes_no_sense(kind: SetPhase | Terminate) -> None:
+    play = Playbook()
+    play.everybody_joins()
+    play.round()
+    for change, words in (
+        ({"when": When.ROUND_END, "round": 1}, "round 1 is over: round 2 is under way"),
+        ({"round": 2}, "a round goes with when: round_end"),
+    ):
+        before = frozen(play.debate)
+        play.commands(kind.model_copy(update=change))
+        assert play.refusal is not None
+        assert play.refusal.message == words
+        assert frozen(play.debate) == before
+
+
+def test_a_phase_that_has_come_already_when_its_round_ends_is_not_entered_again() -> None:
+    play = Playbook()
+    play.everybody_joins()
+    play.commands(SetPhase(phase=Phase.CLOSING, when=When.ROUND_END))
+    play.commands(SetPhase(phase=Phase.CLOSING))
+    play.round()
+    assert len(play.events(EventName.PHASE_CHANGED)) == 1
