@@ -1,7 +1,7 @@
-"""Reference of P1: an Arbiter of the five messages by hand, on anyio and its TLS stream. Nothing is checked.
+"""Reference of P1: the five messages by hand, on anyio and its own TLS stream, in a straight line.
 
-It has an Arbiter's two duties towards its connections, for without them it would be another program: every
-one is read all the time, since a seat may ask, or be lost, at any moment; and no reader holds up the debate.
+Nothing is checked, and nobody but the speaker is listened to: a seat that asked for something out of its turn,
+or was lost, would go unnoticed, and one that did not read would hold up everybody. The Arbiter may not do so.
 """
 
 from __future__ import annotations
@@ -22,31 +22,20 @@ from consilium.tls import server_context
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable
 
     from anyio.abc import SocketStream
-
-QUEUE = 256
-"""Lines that may wait for one reader, and for the debate."""
 
 
 class Wire:
     """One TLS connection that carries lines."""
 
     def __init__(self, stream: TLSStream) -> None:
-        self._stream = stream
+        self.send = stream.send
         self._lines = BufferedByteReceiveStream(stream)
-        post, self._queue = anyio.create_memory_object_stream[bytes](QUEUE)
-        self.put = post.send_nowait
 
     async def line(self) -> bytes:
         """The next line."""
         return await self._lines.receive_until(b"\n", common.LIMIT)
-
-    async def write(self) -> None:
-        """Send what is put, as it comes."""
-        async for line in self._queue:
-            await self._stream.send(line)
 
 
 class Table:
@@ -58,45 +47,36 @@ class Table:
         self._names = model.names(seats)
         self._control: dict[str, Wire] = {}
         self._data: dict[str, Wire] = {}
-        self._post, self._inbox = anyio.create_memory_object_stream[bytes](QUEUE)
+        self._complete = anyio.Event()
 
     async def control(self, raw: SocketStream) -> None:
-        """Serve a control connection."""
-        await self._serve(raw, self._register)
-
-    async def data(self, raw: SocketStream) -> None:
-        """Serve a data connection."""
-        await self._serve(raw, self._bind)
-
-    async def _serve(self, raw: SocketStream, greet: Callable[[Wire], Awaitable[None]]) -> None:
+        """REG, REG_OK."""
         wire = Wire(await TLSStream.wrap(raw, server_side=True, ssl_context=self._context))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(wire.write)
-            await greet(wire)
-            while True:
-                await self._post.send(await wire.line())
-
-    async def _register(self, wire: Wire) -> None:
         name = orjson.loads(await wire.line())["name"]
         self._control[name] = wire
-        wire.put(model.line("REG_OK", 0, session_id=name, data_token=name))
+        await wire.send(model.line("REG_OK", 0, session_id=name, data_token=name))
 
-    async def _bind(self, wire: Wire) -> None:
-        hello = await wire.line()
-        self._data[orjson.loads(hello)["session_id"]] = wire
-        wire.put(model.line("DATA_OK", 0))
-        await self._post.send(hello)
+    async def data(self, raw: SocketStream) -> None:
+        """DATA_HELLO, DATA_OK."""
+        wire = Wire(await TLSStream.wrap(raw, server_side=True, ssl_context=self._context))
+        name = orjson.loads(await wire.line())["session_id"]
+        await wire.send(model.line("DATA_OK", 0))
+        self._data[name] = wire
+        if len(self._data) == len(self._names):
+            self._complete.set()
 
     async def hold(self) -> None:
         """Turn after turn, once every seat is bound."""
-        for _ in self._names:
-            await self._inbox.receive()
+        await self._complete.wait()
         while True:
             for name in self._names:
+                control, data = self._control[name], self._data[name]
                 start, context = self._debate.start()
-                self._control[name].put(start)
-                self._data[name].put(context)
-                self._debate.end(name, [await self._inbox.receive() for _ in range(3)])
+                await control.send(start)
+                await data.send(context)
+                ack = await control.line()
+                speech = await data.line()
+                self._debate.end(name, [ack, speech, await control.line()])
 
 
 async def hold(args: argparse.Namespace) -> None:

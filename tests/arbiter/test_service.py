@@ -305,7 +305,7 @@ async def test_a_seat_that_talks_on_while_the_disk_is_full_keeps_no_operator_fro
 ) -> None:
     monkeypatch.setattr(service, "RETRY", 0.05)
     monkeypatch.setattr(service, "MOST_SET_ASIDE", 5)
-    monkeypatch.setattr(service, "INBOX", 8)
+    monkeypatch.setattr(service, "SIZE", 8)
     disk = FaultyDisk(only=is_transcript)
     async with debate(tmp_path, disk=disk, inbox=2) as home:
         operator, other = await home.operator(), await home.operator()
