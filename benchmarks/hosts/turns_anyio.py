@@ -1,6 +1,6 @@
 """Reference of P1: the five messages by hand, on anyio and its own TLS stream, in a straight line.
 
-Nothing is checked, and nobody but the speaker is listened to: a seat that asked for something out of its
+Nothing is checked, and nobody but the speaker is listened to: a seat that asked for something out of turn,
 turn, or was lost, would go unnoticed, and one that did not read would hold up everybody.
 """
 
