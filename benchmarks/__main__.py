@@ -23,11 +23,11 @@ MEASURES: dict[Callable[[Setting], list[Row]], frozenset[str]] = {
     start.measure: frozenset({"P13"}),
     turns.measure: frozenset({"P1", "P2"}),
     durable.measure: frozenset({"P3"}),
-    debates.measure: frozenset({"P4"}),
     handshakes.measure: frozenset({"P6"}),
+    debates.measure: frozenset({"P4"}),
     memory.measure: frozenset({"P7"}),
 }
-"""What measures which targets, the quiet ones first: a load is remembered for a minute."""
+"""What measures which targets. The busy ones come last: the load remembers them for a minute."""
 
 KNOWN = sorted(frozenset().union(*MEASURES.values()), key=lambda number: int(number[1:]))
 

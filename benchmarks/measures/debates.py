@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DEBATES = 16
 SEATS = 3
-SECONDS = 2.0
+SECONDS = 1.0
 SLOW_MS = 3
 """How long a sync takes where it is counted how many turns share one: on a fast disk nothing has to wait, so
 that every turn may have its own."""
