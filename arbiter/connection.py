@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from consilium.codec import Codec
 from consilium.errors import ChannelBroken, ChannelError, ErrorCode, PeerError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from anyio.abc import TaskGroup
 
@@ -102,14 +101,20 @@ class Connection:
         return isinstance(line.message, messages.Ping | messages.Pong)
 
 
-@contextmanager
-def answering(line: Line[Any]) -> Iterator[None]:
+class answering:  # noqa: N801 - it is read as a word: "with answering(line)"
     """Let a refusal name the message that it answers."""
-    try:
-        yield
-    except PeerError as refusal:
-        refusal.in_reply_to = line.msg_id
-        raise
+
+    __slots__ = ("_line",)
+
+    def __init__(self, line: Line[Any]) -> None:
+        self._line = line
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, refusal: BaseException | None, _trace: object) -> None:
+        if isinstance(refusal, PeerError):
+            refusal.in_reply_to = self._line.msg_id
 
 
 def to_error(refusal: PeerError) -> messages.Error:

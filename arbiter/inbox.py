@@ -24,7 +24,7 @@ class Inbox:
     def __init__(self, size: int = SIZE) -> None:
         self._size = size
         self._events: deque[Event] = deque()
-        self._filled = anyio.Event()
+        self._filled = anyio.Semaphore(0, fast_acquire=True)  # as many as there are events
         self._emptied = anyio.Event()
         self._closed = False
 
@@ -46,13 +46,11 @@ class Inbox:
         if self._closed:
             raise anyio.BrokenResourceError
         self._events.append(event)
-        self._filled.set()
+        self._filled.release()
 
     async def receive(self) -> Event:
         """Take the oldest event, as soon as there is one."""
-        while not self._events:
-            self._filled = anyio.Event()
-            await self._filled.wait()
+        await self._filled.acquire()
         self._emptied.set()
         return self._events.popleft()
 

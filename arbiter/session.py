@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 
 from consilium.errors import ChannelBroken
 
@@ -36,8 +37,9 @@ class Outbox:
         self._channel = channel
         self._patience = patience
         self._queue: deque[tuple[Message, str | None]] = deque()
-        self._wake = anyio.Event()
-        self._writing = anyio.CancelScope()
+        self._filled = anyio.Semaphore(0, fast_acquire=True)
+        self._watch = anyio.CancelScope()
+        self._began: float | None = None
         self._finished = False
         self._until = math.inf
 
@@ -48,7 +50,7 @@ class Outbox:
         if len(self._queue) >= MAX_QUEUED:
             return False
         self._queue.append((message, in_reply_to))
-        self._wake.set()
+        self._filled.release()
         return True
 
     def finish(self) -> None:
@@ -57,28 +59,46 @@ class Outbox:
             return
         self._finished = True
         self._until = anyio.current_time() + PARTING
-        self._writing.deadline = min(self._writing.deadline, self._until)
-        self._wake.set()
+        self._watch.deadline = min(self._watch.deadline, self._until)
+        self._filled.release()
 
     async def drain(self) -> None:
         """Send what is queued, as it comes, until `finish`. Raises `ChannelError`."""
         while True:
-            while self._queue:
-                await self._write()
-            if self._finished:
+            with anyio.CancelScope(deadline=self._until) as self._watch:
+                await self._send_all()
                 return
-            self._wake = anyio.Event()
-            await self._wake.wait()
+            if self._began is not None or self._finished:
+                lasted = anyio.current_time() - (self._began or self._until)
+                raise ChannelBroken(f"the peer did not read for {lasted:.2g} s")
+
+    async def _send_all(self) -> None:
+        while self._queue or not self._finished:
+            if not self._queue:
+                await self._filled.acquire()
+            elif self._watch.cancel_called:  # just now, with nothing under way
+                await anyio.lowlevel.checkpoint()
+            else:
+                await self._write()
 
     async def _write(self) -> None:
         """Send everything that waits in one write."""
+        self._began = self._be_watched()
         batch = list(self._queue)
         self._queue.clear()
-        began = anyio.current_time()
-        with anyio.CancelScope(deadline=min(began + self._patience, self._until)) as self._writing:
-            await self._channel.send_many(batch)
-        if self._writing.cancelled_caught:
-            raise ChannelBroken(f"the peer did not read for {self._writing.deadline - began:.2g} s")
+        await self._channel.send_many(batch)
+        self._began = None
+
+    def _be_watched(self) -> float:
+        """Have a write that begins now cut off after nine tenths to all of the patience; return the time.
+
+        A timer for each write would cost more than the write's encryption. This one is set anew only when it
+        has come too near, and comes to nothing when it meets no write.
+        """
+        now = anyio.current_time()
+        if not now + 0.9 * self._patience <= self._watch.deadline <= now + self._patience:
+            self._watch.deadline = min(now + self._patience, self._until)
+        return now
 
 
 @dataclass(slots=True, kw_only=True)

@@ -31,6 +31,8 @@ _INVISIBLE = re.compile(r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uff
 
 # What JSON may hold raw: DEL, C1, line separators, and what turns the direction of reading.
 _RAW_IN_JSON = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]")
+_PERHAPS_RAW = (b"\x7f", b"\xc2", b"\xd8")
+_RAW_BEHIND_E2 = re.compile(rb"\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")
 
 
 class Style(StrEnum):
@@ -79,6 +81,9 @@ def json_text(value: object) -> str:
 
 def obeyed_by_none(line: bytes) -> bytes:
     """JSON that says what ``line`` says, with escapes for what a terminal would obey."""
+    # Nearly every line holds nothing of the kind, and these looks at it are ten times as fast.
+    if not _RAW_BEHIND_E2.search(line) and not any(byte in line for byte in _PERHAPS_RAW):
+        return line
     return _RAW_IN_JSON.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), line)
 
 

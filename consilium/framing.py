@@ -35,6 +35,8 @@ class LineFramer:
         """
         if self._failed:
             raise self._too_large()
+        if not self._buffer and data.endswith(b"\n") and len(data) <= self.limit:
+            return data.split(b"\n")[:-1]  # as nearly everything comes
         self._buffer += data
         lines: list[bytes] = []
         start = 0
