@@ -69,8 +69,8 @@ class Outbox:
                 await self._send_all()
                 return
             if self._began is not None or self._finished:
-                lasted = anyio.current_time() - (self._began or self._until)
-                raise ChannelBroken(f"the peer did not read for {lasted:.2g} s")
+                patience = min(self._patience, PARTING) if self._finished else self._patience
+                raise ChannelBroken(f"the peer did not read for {patience:.2g} s")
 
     async def _send_all(self) -> None:
         while self._queue or not self._finished:
