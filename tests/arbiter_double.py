@@ -29,7 +29,7 @@ In = TypeVar("In", bound=m.Message)
 Kind = TypeVar("Kind", bound=m.Message)
 
 HOST = "127.0.0.1"
-PATIENCE = 5.0
+PATIENCE = 20.0
 """Seconds that a test waits for the seat before it fails."""
 
 TOPIC = "Wrap it or rewrite it?"

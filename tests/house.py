@@ -64,7 +64,7 @@ HOST = "127.0.0.1"
 TRANSPORT = "tcp"
 """What houses listen on, or ``unix``; see `houses.transport`."""
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 """Seconds that a test waits for the Arbiter before it fails."""
 
 TO_PEER: Mapping[str, Codec[Any]] = {
