@@ -572,17 +572,20 @@ class Watch:
 
 
 async def watched(desk: Desk, ada: Guest, bob: Guest, what: str, *words: str) -> Watch:
-    """Watch from the first turn on; when ``what`` is shown, both speak, and the operator ends it."""
+    """Watch from the first turn on, then both speak, and the operator ends it; ``what`` has been shown.
+
+    Nothing is read before the end: pytest loses what is written while it reads.
+    """
     watch = Watch(desk, *words)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch.run)
-        await watch.shows(what)
+        await anyio.sleep(1)
         await ada.says(1, "Wrap it.")
         await bob.speaks("Rewrite it.")
         await ada.turn()
         operator = await desk.home.operator()
         await operator.say(m.Terminate(reason="enough"))
-    await watch.shows("")
+    await watch.shows(what)
     return watch
 
 
