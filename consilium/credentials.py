@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CERT, KEY, CA = "cert.pem", "key.pem", "ca.pem"
+CRL = "crl.pem"
+"""Beside an Arbiter's three: the revocation lists of the authority, one for each that signs."""
 
 _FIRST = re.compile(r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL)
 _PRIVATE = 0o077

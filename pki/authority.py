@@ -1,40 +1,76 @@
-"""The authority of a council: one folder, one key, and the certificates that it signs (§14.4).
+"""The authority of a council: one folder, its keys, and the certificates that it signs (§14.4).
 
-    DIR/ca/{cert.pem,key.pem}              the authority
-    DIR/<name>/{cert.pem,key.pem,ca.pem}   one holder, ready to be copied to where it is used
+    DIR/ca/root/{cert.pem,key.pem}               the root: signs the three below, and its own revocation list
+    DIR/ca/participants/, operators/, servers/   what signs the holders: cert.pem, key.pem
+    DIR/ca/crl.pem                               the current revocation lists of all four
+    DIR/ca/index.json                            what was issued and revoked
+    DIR/<name>/{cert.pem,key.pem,ca.pem}         one holder, ready to be copied to where it is used
 
-The trust domain is read from the authority's own certificate; there is no other state. What signs (`Signer`)
-is kept apart from what is trusted (``ca.pem``), so that an intermediate can take the signing over without a
-change for those who verify.
+An Arbiter's folder also has ``crl.pem``. A holder's ``cert.pem`` is the leaf and who signed it; ``ca.pem`` is
+the root alone, so that an intermediate can be replaced without a change for those who verify.
+
+Whatever writes holds the folder's lock and writes in this order: index, certificates, lists. What is
+interrupted between two of these is whole, and put right by the next that writes.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import re
+import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, assert_never
+from typing import TYPE_CHECKING, Self
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from consilium.certificate import validity
-from consilium.credentials import CA, CERT, KEY, Credentials
+from consilium.credentials import CA, CERT, CRL, KEY, Credentials
 from consilium.errors import UserError
-from consilium.identity import MAX_LIFETIME_DAYS, spiffe
-from pki.build import Leaf, Signer, build_authority, build_leaf
-from pki.reading import der, read_certificates, read_private_key
-from pki.store import check_root, make_root, write_folder
-from pki.terms import CA_DAYS, CA_FOLDER, LEAF_DAYS, MAX_CA_DAYS, TRUST_DOMAIN, Profile
+from consilium.identity import MAX_LIFETIME_DAYS
+from pki.build import build_leaf
+from pki.index import Index, Lists, ListsBehind
+from pki.names import check_days, check_name, check_trust_domain
+from pki.reading import common_name, der, read_certificates
+from pki.signers import ISSUERS, is_numbered, key_pem, lists_pem, new_key, new_signers, pem, read_signer
+from pki.store import check_root, locked, make_root, read_index, replace_files, write_folder
+from pki.terms import (
+    CA_DAYS,
+    CA_FOLDER,
+    CRL_DAYS,
+    INDEX,
+    ISSUER_OF,
+    LEAF_DAYS,
+    MAX_CA_DAYS,
+    MAX_CRL_DAYS,
+    ROOT,
+    TRUST_DOMAIN,
+)
+from pki.wanted import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,63}")
-_HOST = re.compile(r"(?=.{1,253}\Z)(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
+    from pki.build import Leaf, Signer
+    from pki.index import Record
+    from pki.terms import Issuer, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """New revocation lists: where they were written, and where they could not be (path to why)."""
+
+    lists: Lists
+    written: tuple[Path, ...]
+    failed: dict[Path, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """What one call revoked; ``before`` was revoked already, and keeps its date and reason."""
+
+    records: tuple[Record, ...]
+    before: tuple[Record, ...]
+    published: Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +79,7 @@ class Authority:
 
     folder: Path
     trust_domain: str
-    signer: Signer
+    root: x509.Certificate
     clock: Callable[[], float]
 
     @classmethod
@@ -53,6 +89,7 @@ class Authority:
         *,
         trust_domain: str = TRUST_DOMAIN,
         days: int = CA_DAYS,
+        crl_days: int = CRL_DAYS,
         clock: Callable[[], float] = time.time,  # noqa: TID251 - this is the shell: the clock enters here
     ) -> Self:
         """Make a new authority in ``folder``, which may exist but must not hold one yet.
@@ -60,15 +97,18 @@ class Authority:
         Raises `UserError` for a trust domain or a number of days that cannot be, or a folder that cannot be
         used. An authority's key is never overwritten.
         """
-        _check_trust_domain(trust_domain)
-        _check_days(days, MAX_CA_DAYS)
+        check_trust_domain(trust_domain)
+        check_days(days, MAX_CA_DAYS)
+        check_days(crl_days, MAX_CRL_DAYS)
         make_root(folder)
-        key = ec.generate_private_key(ec.SECP256R1())
-        serial = x509.random_serial_number()
-        root = build_authority(key, trust_domain=trust_domain, serial=serial, now=clock(), days=days)
-        files = {CERT: _pem(root), KEY: _key_pem(key)}
+        now = clock()
+        index = Index(lists=Lists.first(now, crl_days))
+        signers = new_signers(trust_domain, now=now, days=days)
+        files = {f"{name}/{CERT}": pem(signer.certificate) for name, signer in signers.items()}
+        files |= {f"{name}/{KEY}": key_pem(signer.key) for name, signer in signers.items()}
+        files |= {INDEX: index.written(), CRL: lists_pem(signers, index, index.lists)}
         write_folder(folder / CA_FOLDER, files, way_out="give another folder for another authority")
-        return cls(folder, trust_domain, Signer(root, key), clock)
+        return cls(folder, trust_domain, signers[ROOT].certificate, clock)
 
     @classmethod
     def open(
@@ -78,26 +118,45 @@ class Authority:
         clock: Callable[[], float] = time.time,  # noqa: TID251 - as above
     ) -> Self:
         """Read the authority of ``folder``. Raises `UserError` when there is none that can be used."""
-        place = folder / CA_FOLDER
-        if not place.is_dir():
+        path = folder / CA_FOLDER / ROOT / CERT
+        if not path.parent.is_dir():
             raise UserError(f"there is no authority in {folder}", hint=f"consilium pki init {folder}")
         check_root(folder)
-        root = read_certificates(place / CERT)[0]
-        key = _signing_key(place / KEY)
-        if root.public_key() != key.public_key():
-            raise UserError(f"{place / KEY} is not the key of {place / CERT}")
-        return cls(folder, _trust_domain(root, place / CERT), Signer(root, key), clock)
+        root = read_certificates(path)[0]
+        return cls(folder, _trust_domain(root, path), root, clock)
+
+    @property
+    def place(self) -> Path:
+        """The authority's own folder."""
+        return self.folder / CA_FOLDER
 
     @property
     def anchors(self) -> bytes:
         """The PEM of what a holder shall trust: the content of ``ca.pem``."""
-        return _pem(self.signer.certificate)
+        return pem(self.root)
+
+    @property
+    def index(self) -> Index:
+        """What was issued and revoked. Raises `UserError` when the file cannot be used."""
+        path = self.place / INDEX
+        try:
+            return Index.read(read_index(path))
+        except ValueError as cause:
+            raise UserError(
+                f"{path} is damaged, and nothing is issued without it",
+                hint="put a copy back; without one, make a new authority in another folder",
+            ) from cause
+
+    def signer(self, name: str) -> Signer:
+        """One of the four that sign, with its key. Raises `UserError` when it cannot be used."""
+        return read_signer(self.place / name)
 
     def issue(
         self,
         name: str,
         *,
-        profile: Profile,
+        profile: str,
+        issuer: Issuer | None = None,
         dns: Sequence[str] = (),
         ips: Sequence[str] = (),
         days: int = LEAF_DAYS,
@@ -105,79 +164,155 @@ class Authority:
     ) -> Credentials:
         """Make a key and a certificate for ``name`` and write them to its folder.
 
-        ``dns`` and ``ips`` are the hosts of an Arbiter, and only of an Arbiter. The certificate ends with the
-        authority's own, if that is earlier. Raises `UserError` when something asked for cannot be granted, or
-        when the folder exists and ``replace`` was not asked for.
+        ``profile`` is the capability profile that the certificate names, ``issuer`` who signs it; without
+        one, it is the one that signs this profile. ``dns`` and ``ips`` are the hosts of an Arbiter, and only
+        of an Arbiter. The certificate ends with the authority's own, if that is earlier. Raises `UserError`
+        when something asked for cannot be granted, or when the folder exists and ``replace`` was not asked
+        for; the certificate that is replaced stays valid.
         """
-        leaf = self._leaf(name, profile, dns, ips)
-        _check_days(days, MAX_LIFETIME_DAYS)
-        now = self.clock()
-        self._check_valid(now)
-        key = ec.generate_private_key(ec.SECP256R1())
-        serial = x509.random_serial_number()
-        certificate = build_leaf(self.signer, key.public_key(), leaf, serial=serial, now=now, days=days)
-        files = {CERT: _pem(certificate), KEY: _key_pem(key), CA: self.anchors}
-        way_out = "--replace puts a new key and certificate in its place"
-        write_folder(self.folder / name, files, replace=replace, way_out=way_out)
+        check_name(name)
+        check_days(days, MAX_LIFETIME_DAYS)
+        by = ISSUER_OF[profile] if issuer is None else issuer
+        wanted = Wanted(name, profile, by, tuple(dns), tuple(ips), days)
+        leaf = wanted.leaf(self.trust_domain)
+        folder = self.folder / name
+        with locked(self.place):
+            exists = os.path.lexists(folder)
+            if exists and not replace:
+                raise UserError(
+                    f"{folder} is there already, and no key is overwritten",
+                    hint="--replace puts a new key and certificate in its place",
+                )
+            self._deliver(wanted, leaf, exists=exists)
+        return Credentials.load(folder)
+
+    def renew(self, name: str, *, days: int | None = None) -> Credentials:
+        """Give ``name`` a new key and certificate: same identity, hosts and, without ``days``, lifetime.
+
+        What it had stays valid. Raises `UserError` when it has none, or when the last one was revoked.
+        """
+        if days is not None:
+            check_days(days, MAX_LIFETIME_DAYS)
+        with locked(self.place):
+            old = self._last(name)
+            if old.revoked is not None:
+                raise UserError(
+                    f"the certificate of {name} was revoked, and is not renewed",
+                    hint=f"if it shall take part again: consilium pki issue {self.folder} {name} "
+                    f"--profile {old.profile} --replace",
+                )
+            wanted = Wanted(name, old.profile, old.issuer, old.dns, old.ips, days or old.days)
+            self._deliver(wanted, wanted.leaf(self.trust_domain), exists=os.path.lexists(self.folder / name))
         return Credentials.load(self.folder / name)
 
-    def _leaf(self, name: str, profile: Profile, dns: Sequence[str], ips: Sequence[str]) -> Leaf:
-        if _NAME.fullmatch(name) is None or name == CA_FOLDER:
-            raise UserError(
-                f"{name!r} cannot be the name of a holder",
-                hint=f"1 to 64 of a-z, 0-9, _ and -, not beginning with -, and not {CA_FOLDER!r}",
-            )
-        uri = spiffe(self.trust_domain, profile, name)
-        match profile:
-            case "participant" | "operator":
-                if dns or ips:
-                    raise UserError(
-                        "only an arbiter's certificate names hosts", hint="leave out --dns and --ip"
-                    )
-                return Leaf.of_client(name, uri)
-            case "arbiter":
-                return Leaf.of_arbiter(name, uri, _hosts(dns, ips))
-            case _:
-                assert_never(profile)
+    def revoke(self, key: str, *, reason: Reason = "unspecified") -> Revocation:
+        """Revoke what ``key`` names: all certificates of a holder that have not ended, or a single one.
 
-    def _check_valid(self, now: float) -> None:
-        state = validity(der(self.signer.certificate), now)
-        if state.state != "valid":
+        New lists are written, to the folder of every Arbiter too. Raises `UserError` when ``key`` names
+        nothing, or several things.
+        """
+        with locked(self.place):
+            now, index = self.clock(), self.index
+            records = _alive(self._meant(index, key), key, now)
+            before = tuple(record for record in records if record.revoked is not None)
+            fresh = [record for record in records if record.revoked is None]
+            published = self._publish(index.with_revoked(fresh, now, reason), now)
+        return Revocation(tuple(fresh), before, published)
+
+    def publish(self, *, days: int | None = None) -> Published:
+        """Make the revocation lists anew, good for ``days``, or for as long as the last ones were."""
+        if days is not None:
+            check_days(days, MAX_CRL_DAYS)
+        with locked(self.place):
+            return self._publish(self.index, self.clock(), days)
+
+    def _last(self, name: str) -> Record:
+        found = self.index.latest(name)
+        if found is None:
             raise UserError(
-                f"the authority in {self.folder} cannot issue: it is {state.sentence}",
+                f"this authority has issued nothing to {name!r}",
+                hint=f"to whom it has: consilium pki list {self.folder}",
+            )
+        return found
+
+    def _meant(self, index: Index, key: str) -> list[Record]:
+        readings = index.found(key)
+        if not readings:
+            raise UserError(
+                f"this authority has issued nothing that is called {key!r}",
+                hint=f"names, serials and fingerprints: consilium pki list {self.folder}",
+            )
+        if len(readings) > 1:
+            raise UserError(
+                f"{key!r} can mean {len(readings)} things here",
+                hint=f"give the serial or the whole fingerprint: consilium pki list {self.folder} --json",
+            )
+        return readings[0]
+
+    def _deliver(self, wanted: Wanted, leaf: Leaf, *, exists: bool) -> None:
+        now = self.clock()
+        signer = self.signer(wanted.issuer)
+        self._check_valid(signer.certificate, now)
+        lists = {CRL: self._current_lists(now)} if wanted.issuer == "servers" else {}
+        key = new_key()
+        serial = x509.random_serial_number()
+        certificate = build_leaf(signer, key.public_key(), leaf, serial=serial, now=now, days=wanted.days)
+        index = self.index.with_issued(wanted.record(leaf, certificate))
+        chain = pem(certificate) + pem(signer.certificate)
+        files = {KEY: key_pem(key), CERT: chain, CA: self.anchors} | lists
+        replace_files(self.place, {INDEX: index.written()})
+        if exists:
+            replace_files(self.folder / wanted.name, files)
+        else:
+            write_folder(self.folder / wanted.name, files)
+
+    def _current_lists(self, now: float) -> bytes:
+        """The lists as they are, made anew if they are too old to be of use or were not written."""
+        path, index = self.place / CRL, self.index
+        if index.lists.end_within(now, 0) or not is_numbered(path, index.lists.number):
+            self._publish(index, now)
+        return path.read_bytes()
+
+    def _publish(self, index: Index, now: float, days: int | None = None) -> Published:
+        try:
+            lists = index.lists.following(now, days)
+        except ListsBehind as behind:
+            raise UserError(f"{behind}: nothing was changed", hint="is this machine's clock right?") from None
+        content = lists_pem({name: self.signer(name) for name in (ROOT, *ISSUERS)}, index, lists)
+        replace_files(self.place, {INDEX: index.with_lists(lists).written()})
+        replace_files(self.place, {CRL: content})
+        written, failed = [self.place / CRL], {}
+        for folder in self._arbiters(index):
+            try:
+                replace_files(folder, {CRL: content})
+            except UserError as refusal:
+                failed[folder / CRL] = refusal.message
+            else:
+                written.append(folder / CRL)
+        return Published(lists, tuple(written), failed)
+
+    def _arbiters(self, index: Index) -> list[Path]:
+        """The folders of Arbiters that are still here."""
+        names = dict.fromkeys(record.name for record in index.issued if record.issuer == "servers")
+        return [self.folder / name for name in names if os.path.lexists(self.folder / name)]
+
+    def _check_valid(self, signer: x509.Certificate, now: float) -> None:
+        state = validity(der(signer), now)
+        if state.state != "valid":
+            name = common_name(signer.subject)
+            raise UserError(
+                f"the authority in {self.folder} cannot issue: {name} is {state.sentence}",
                 hint="check this machine's clock, or make a new authority in another folder",
             )
 
 
-def _hosts(dns: Sequence[str], ips: Sequence[str]) -> list[x509.GeneralName]:
-    if not dns and not ips:
+def _alive(records: list[Record], key: str, now: float) -> list[Record]:
+    alive = [record for record in records if record.not_after > now]
+    if not alive:
         raise UserError(
-            "an arbiter's certificate must name the hosts it is reached under",
-            hint="for example: --dns localhost --ip 127.0.0.1",
+            f"every certificate that {key!r} names has expired", hint="an expired certificate admits nobody"
         )
-    for name in dns:
-        # What ends in digits is an address to every client, and would be looked for among the addresses.
-        if _HOST.fullmatch(name) is None or name.rpartition(".")[2].isdigit():
-            raise UserError(
-                f"{name!r} is not a host name", hint="lower case, in full, without wildcards; addresses: --ip"
-            )
-    try:
-        addresses = [ipaddress.ip_address(ip) for ip in ips]
-    except ValueError as cause:
-        raise UserError(f"{cause}") from cause
-    return [*(x509.DNSName(name) for name in dns), *(x509.IPAddress(address) for address in addresses)]
-
-
-def _check_trust_domain(trust_domain: str) -> None:
-    if _HOST.fullmatch(trust_domain) is None:
-        raise UserError(
-            f"{trust_domain!r} cannot be a trust domain", hint=f"like a host name, for example {TRUST_DOMAIN}"
-        )
-
-
-def _check_days(days: int, most: int) -> None:
-    if not 1 <= days <= most:
-        raise UserError(f"a lifetime of {days} days cannot be given", hint=f"from 1 to {most} days")
+    return alive
 
 
 def _trust_domain(root: x509.Certificate, path: Path) -> str:
@@ -186,24 +321,7 @@ def _trust_domain(root: x509.Certificate, path: Path) -> str:
         names = root.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         (uri,) = names.get_values_for_type(x509.UniformResourceIdentifier)
         trust_domain = uri.removeprefix("spiffe://")
-        _check_trust_domain(trust_domain)
+        check_trust_domain(trust_domain)
     except (x509.ExtensionNotFound, ValueError, UserError) as cause:
         raise UserError(f"{path} is not the certificate of an authority of ours") from cause
     return trust_domain
-
-
-def _signing_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    key = read_private_key(path)
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise UserError(f"{path} is not an elliptic curve key")
-    return key
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )

@@ -15,7 +15,7 @@ from pki.authority import Authority
 from pki.bundle import bundle
 from pki.show import show
 from pki.store import write_private
-from pki.terms import CA_FOLDER
+from pki.terms import CA_FOLDER, ROOT
 from pki.verify import verify
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, *, now: float) -> int:
 
 def _init(args: argparse.Namespace, now: float) -> int:
     Authority.create(args.dir, trust_domain=args.trust_domain, days=args.days, clock=lambda: now)
-    sys.stdout.write(show(args.dir / CA_FOLDER / CERT, now=now).as_text())
+    sys.stdout.write(show(args.dir / CA_FOLDER / ROOT / CERT, now=now).as_text())
     sys.stdout.write(f"next: consilium pki issue {args.dir} NAME --profile participant\n")
     return 0
 

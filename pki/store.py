@@ -2,23 +2,28 @@
 
 1. A key exists only in a file that was private from its first byte: created exclusively, mode 0600, in a
    folder of mode 0700, and never through a symbolic link.
-2. A holder's folder appears whole or not at all: it is filled beside its place and then renamed into it.
-3. A folder that exists is never replaced unless the caller says so, and no content is ever printed.
+2. A folder appears whole or not at all: it is filled beside its place and then renamed into it.
+3. Files that exist are never replaced unless the caller says so. They are replaced inside their folder, each
+   by one rename: a container that has the folder mounted sees the new ones. Owner and mode stay.
+4. No content is ever printed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consilium.credentials import CA, CERT, KEY
+from consilium.credentials import CA, CERT, CRL, KEY
 from consilium.errors import UserError
+from pki.terms import INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +31,14 @@ if TYPE_CHECKING:
 MAX_PEM_BYTES = 1024 * 1024
 """The largest file that is read as certificates or as a key."""
 
-_MODES = {CERT: 0o644, KEY: 0o600, CA: 0o644}
+MAX_INDEX_BYTES = 64 * 1024 * 1024
+"""The largest index that is read: some hundred thousand certificates."""
+
+LOCK_SECONDS = 20.0
+"""How long another writer is waited for."""
+
+_MODES = {CERT: 0o644, KEY: 0o600, CA: 0o644, CRL: 0o644, INDEX: 0o600}
+_FRESH = ".new"
 
 
 def make_root(folder: Path) -> None:
@@ -53,27 +65,71 @@ def check_root(folder: Path) -> None:
         raise UserError(f"others may write to {folder}", hint=f"chmod go-w {folder}")
 
 
-def write_folder(
-    folder: Path, files: Mapping[str, bytes], *, replace: bool = False, way_out: str = ""
-) -> None:
-    """Write ``files`` (`cert.pem`, `key.pem`, `ca.pem`) as ``folder``, all at once.
+def write_folder(folder: Path, files: Mapping[str, bytes], *, way_out: str = "") -> None:
+    """Write ``files`` (``cert.pem``, ``root/key.pem``) as ``folder``, all at once.
 
-    Raises `UserError` when it exists and ``replace`` was not asked for, with ``way_out`` as the hint, and
-    when what is there is a symbolic link or no folder.
+    Raises `UserError` when something is there already, with ``way_out`` as the hint.
     """
     with _told(folder):
         fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             for name, content in files.items():
-                _write(fresh / name, content, _MODES[name])
+                place = fresh / name
+                place.parent.mkdir(mode=0o700, exist_ok=True)
+                _write(place, content, _MODES[place.name])
+            for below in {(fresh / name).parent for name in files}:
+                _sync(below)
             _sync(fresh)
-            if replace and os.path.lexists(folder):
-                _swap(fresh, folder)
-            else:
-                _put(fresh, folder, way_out)
+            _put(fresh, folder, way_out)
             _sync(folder.parent)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
+
+
+def replace_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Put ``files`` in the place of those in ``folder``, once all of them are on the disk.
+
+    Whoever reads between two renames finds a key beside the certificate of another: it must read again.
+    Raises `UserError` when ``folder`` is a symbolic link or no folder, or when a file there belongs to
+    somebody whose it would not stay.
+    """
+    with _told(folder):
+        if folder.is_symlink() or not folder.is_dir():
+            raise UserError(f"{folder} is not a folder of ours, and is left alone")
+        fresh = {folder / name: folder / f".{name}{_FRESH}" for name in files}
+        try:
+            for place, content in zip(fresh, files.values(), strict=True):
+                fresh[place].unlink(missing_ok=True)  # left by somebody who was interrupted
+                _write(fresh[place], content, _MODES[place.name])
+                _keep_owner(fresh[place], place)
+            for place, made in fresh.items():
+                made.replace(place)
+            _sync(folder)
+        finally:
+            for made in fresh.values():
+                made.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the only writer of ``folder`` until the block ends, among all processes.
+
+    The lock is the kernel's and ends with its holder. Raises `UserError` after `LOCK_SECONDS` of another's.
+    """
+    with _told(folder):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        last = time.monotonic() + LOCK_SECONDS
+        while not _lock(fd):
+            if time.monotonic() > last:
+                raise UserError(
+                    f"another `consilium pki` is writing in {folder}, and does not end",
+                    hint=f"who it is: fuser -v {folder}",
+                )
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(fd)
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -91,16 +147,15 @@ def read_key(path: Path) -> bytes:
 
     Raises `UserError` when it is missing, a symbolic link or no file, or open to anybody but its owner.
     """
-    with _told(path):
-        # O_NONBLOCK: a named pipe in this place would otherwise hold us until somebody writes to it.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:  # noqa: PTH123 - there is no Path.open for a descriptor
-            mode = os.fstat(fd).st_mode
-            if not stat.S_ISREG(mode):
-                raise UserError(f"{path} is not a file")
-            if stat.S_IMODE(mode) & 0o077:
-                raise UserError(f"{path} is open to other users", hint=f"chmod 600 {path}")
-            return file.read(MAX_PEM_BYTES)
+    return _read_private(path, MAX_PEM_BYTES)
+
+
+def read_index(path: Path) -> bytes:
+    """Read an authority's index. Raises `UserError` as `read_key` does, and when it is far too large."""
+    content = _read_private(path, MAX_INDEX_BYTES + 1)
+    if len(content) > MAX_INDEX_BYTES:
+        raise UserError(f"{path} is too large to be an index")
+    return content
 
 
 def read_pem(path: Path) -> bytes:
@@ -115,6 +170,19 @@ def read_pem(path: Path) -> bytes:
     if len(content) > MAX_PEM_BYTES:
         raise UserError(f"{path} is too large to be a certificate")
     return content
+
+
+def _read_private(path: Path, most: int) -> bytes:
+    with _told(path):
+        # O_NONBLOCK: a named pipe in this place would otherwise hold us until somebody writes to it.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:  # noqa: PTH123 - there is no Path.open for a descriptor
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode):
+                raise UserError(f"{path} is not a file")
+            if stat.S_IMODE(mode) & 0o077:
+                raise UserError(f"{path} is open to other users", hint=f"chmod 600 {path}")
+            return file.read(most)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
@@ -140,18 +208,31 @@ def _put(fresh: Path, folder: Path, way_out: str) -> None:
         raise UserError(f"{folder} is there already, and no key is overwritten", hint=way_out) from cause
 
 
-def _swap(fresh: Path, folder: Path) -> None:
-    """Put ``fresh`` in the place of ``folder``. If that fails half-way, the old one is put back."""
-    if folder.is_symlink() or not folder.is_dir():
-        raise UserError(f"{folder} is not a folder of ours, and is left alone")
-    old = fresh.with_name(f"{fresh.name}.old")
-    folder.rename(old)
+def _keep_owner(made: Path, place: Path) -> None:
+    """Give ``made`` to whom the file in ``place`` belongs, with its mode: a key may be its seat's own."""
     try:
-        fresh.rename(folder)
-    except OSError:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old)
+        old = place.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(old.st_mode):
+        return  # a link is replaced as what it is, and says nothing of whose the file shall be
+    try:
+        if os.geteuid() == 0 or old.st_uid != os.geteuid():
+            os.chown(made, old.st_uid, old.st_gid)
+    except PermissionError as cause:
+        raise UserError(
+            f"{place} belongs to user {old.st_uid}, and would be yours afterwards",
+            hint="run this as that user, or as root",
+        ) from cause
+    made.chmod(stat.S_IMODE(old.st_mode) & _MODES[place.name])
+
+
+def _lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _sync(folder: Path) -> None:

@@ -69,7 +69,7 @@ async def test_a_certificate_is_judged_by_its_profile(
     tmp_path: Path, odd: dict[str, Any], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_house(tmp_path) as home:
-        held = issue_odd(home.authority.signer, **odd).write(tmp_path / "odd")
+        held = issue_odd(home.authority.signer("root"), **odd).write(tmp_path / "odd")
         wire = await home.connect("admin", client_context(held))
         (error,) = await wire.rest()
         assert error.code == ErrorCode.POLICY_DENIED

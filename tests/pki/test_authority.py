@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from consilium.certificate import identify, identify_arbiter, validity
 from consilium.credentials import Credentials
 from consilium.errors import UserError
 from pki.authority import Authority
-from pki.reading import read_certificates
+from pki.reading import common_name, read_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,8 @@ def test_an_arbiter_is_named_with_its_hosts(authority: Authority) -> None:
         "hub", profile="arbiter", dns=["arbiter", "localhost"], ips=["127.0.0.1", "::1"]
     )
     assert identify_arbiter(credentials.leaf()).subject == "hub"
-    (certificate,) = read_certificates(credentials.cert)
+    certificate, signer = read_certificates(credentials.cert)
+    assert common_name(signer.subject) == "Consilium servers (council.local)"
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["arbiter", "localhost"]
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1"]
@@ -64,10 +66,14 @@ def test_a_holders_folder_is_all_that_it_needs(authority: Authority) -> None:
 
 def test_the_authoritys_own_key_does_not_leave_its_folder(authority: Authority) -> None:
     authority.issue("seat", profile="participant")
-    own = (authority.folder / "ca" / "key.pem").read_bytes()
-    others = [path for path in (authority.folder / "seat").iterdir() if own in path.read_bytes()]
-    assert not others
-    assert sorted(path.name for path in (authority.folder / "ca").iterdir()) == ["cert.pem", "key.pem"]
+    places = sorted(path.name for path in authority.place.iterdir())
+    assert places == ["crl.pem", "index.json", "operators", "participants", "root", "servers"]
+    for issuer in SIGNERS:
+        assert sorted(path.name for path in (authority.place / issuer).iterdir()) == ["cert.pem", "key.pem"]
+        assert stat.S_IMODE((authority.place / issuer / "key.pem").stat().st_mode) == 0o600
+        own = (authority.place / issuer / "key.pem").read_bytes()
+        assert not [path for path in (authority.folder / "seat").iterdir() if own in path.read_bytes()]
+    assert stat.S_IMODE((authority.place / "index.json").stat().st_mode) == 0o600
 
 
 def test_every_certificate_has_its_own_key_and_serial(authority: Authority) -> None:
@@ -80,8 +86,9 @@ def test_an_authority_that_is_opened_again_is_the_same(authority: Authority) -> 
     again = Authority.open(authority.folder, clock=lambda: NOW)
     assert again.trust_domain == authority.trust_domain
     assert again.anchors == authority.anchors
-    made = read_certificates(again.issue("seat", profile="participant").cert)[0]
-    made.verify_directly_issued_by(authority.signer.certificate)
+    made, signer = read_certificates(again.issue("seat", profile="participant").cert)
+    made.verify_directly_issued_by(signer)
+    signer.verify_directly_issued_by(authority.root)
 
 
 def test_the_trust_domain_is_kept_in_the_authoritys_certificate(tmp_path: Path) -> None:
@@ -167,7 +174,11 @@ def test_an_authority_lives_between_a_day_and_ten_years(tmp_path: Path, days: in
 
 
 @pytest.mark.parametrize(
-    ("at", "why"), [(400 * DAY, "it is expired 35 days ago"), (-DAY, "it is not valid for another 23 hours")]
+    ("at", "why"),
+    [
+        (400 * DAY, r"participants \(council.local\) is expired 35 days ago"),
+        (-DAY, "is not valid for another 23 hours"),
+    ],
 )
 def test_an_authority_outside_its_life_does_not_issue(authority: Authority, at: float, why: str) -> None:
     late = Authority.open(authority.folder, clock=lambda: NOW + at)
@@ -188,57 +199,78 @@ def test_a_folder_that_others_may_write_to_is_not_trusted(authority: Authority) 
         Authority.open(authority.folder)
 
 
+SIGNERS = ("root", "participants", "operators", "servers")
+PROFILES: dict[str, Profile] = {"participants": "participant", "operators": "operator", "servers": "arbiter"}
+
+
+def use(authority: Authority, issuer: str) -> None:
+    """Let ``issuer`` sign something."""
+    again = Authority.open(authority.folder, clock=lambda: NOW)
+    if issuer == "root":
+        again.publish()
+    else:
+        again.issue("x", profile=PROFILES[issuer], dns=["localhost"] if issuer == "servers" else [])
+
+
 def rewrite(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     path.write_bytes(content)
     path.chmod(mode)
 
 
-def test_a_key_that_others_can_read_is_not_signed_with(authority: Authority) -> None:
-    (authority.folder / "ca" / "key.pem").chmod(0o644)
-    with pytest.raises(UserError, match="open to other users"):
-        Authority.open(authority.folder)
+def not_signed_with(authority: Authority, issuer: str, why: str) -> UserError:
+    before = snapshot(authority.folder)
+    with pytest.raises(UserError, match=why) as refusal:
+        use(authority, issuer)
+    assert snapshot(authority.folder) == before
+    return refusal.value
 
 
-def test_a_key_that_is_a_link_is_not_signed_with(authority: Authority, tmp_path: Path) -> None:
-    key = authority.folder / "ca" / "key.pem"
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("issuer", SIGNERS)
+def test_a_key_that_others_can_read_is_not_signed_with(authority: Authority, issuer: str) -> None:
+    (authority.place / issuer / "key.pem").chmod(0o644)
+    not_signed_with(authority, issuer, "open to other users")
+
+
+@pytest.mark.parametrize("issuer", SIGNERS)
+def test_a_key_that_is_a_link_is_not_signed_with(authority: Authority, tmp_path: Path, issuer: str) -> None:
+    key = authority.place / issuer / "key.pem"
     key.rename(tmp_path / "moved.pem")
     key.symlink_to(tmp_path / "moved.pem")
-    with pytest.raises(UserError, match="is a symbolic link"):
-        Authority.open(authority.folder)
+    not_signed_with(authority, issuer, "is a symbolic link")
 
 
-def test_a_key_of_another_authority_is_noticed(authority: Authority) -> None:
-    other = issue_odd(forge_root())
-    rewrite(authority.folder / "ca" / "key.pem", other.key_pem)
-    with pytest.raises(UserError, match="is not the key of"):
-        Authority.open(authority.folder)
+@pytest.mark.parametrize("issuer", SIGNERS)
+def test_a_key_of_another_authority_is_noticed(authority: Authority, issuer: str) -> None:
+    rewrite(authority.place / issuer / "key.pem", issue_odd(forge_root()).key_pem)
+    not_signed_with(authority, issuer, "is not the key of")
 
 
 def test_a_broken_key_is_refused_and_not_quoted(authority: Authority) -> None:
-    pem = (authority.folder / "ca" / "key.pem").read_bytes()
-    rewrite(authority.folder / "ca" / "key.pem", pem.replace(b"\n", b"\nAA", 1))
-    with pytest.raises(UserError, match="holds no private key in PEM form") as refusal:
-        Authority.open(authority.folder)
-    assert refusal.value.__cause__ is None
-    assert pem.splitlines()[1].decode()[:20] not in str(refusal.value)
+    path = authority.place / "participants" / "key.pem"
+    pem = path.read_bytes()
+    rewrite(path, pem.replace(b"\n", b"\nAA", 1))
+    refusal = not_signed_with(authority, "participants", "holds no private key in PEM form")
+    assert refusal.__cause__ is None
+    assert pem.splitlines()[1].decode()[:20] not in str(refusal)
 
 
 def test_a_key_under_a_password_is_refused_without_a_prompt(authority: Authority) -> None:
-    sealed = authority.signer.key.private_bytes(
+    sealed = authority.signer("participants").key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(b"secret"),
     )
-    rewrite(authority.folder / "ca" / "key.pem", sealed)
-    with pytest.raises(UserError, match="holds no private key in PEM form"):
-        Authority.open(authority.folder)
+    rewrite(authority.place / "participants" / "key.pem", sealed)
+    not_signed_with(authority, "participants", "holds no private key in PEM form")
 
 
 def test_an_authority_of_another_kind_of_key_is_refused(authority: Authority) -> None:
-    rsa = issue_odd(forge_root(), key="RSA")
-    rewrite(authority.folder / "ca" / "key.pem", rsa.key_pem)
-    with pytest.raises(UserError, match="is not an elliptic curve key"):
-        Authority.open(authority.folder)
+    rewrite(authority.place / "operators" / "key.pem", issue_odd(forge_root(), key="RSA").key_pem)
+    not_signed_with(authority, "operators", "is not an elliptic curve key")
 
 
 @pytest.mark.parametrize(
@@ -248,8 +280,7 @@ def test_a_certificate_that_is_no_authority_of_ours_is_refused(
     authority: Authority, names: list[x509.GeneralName]
 ) -> None:
     forged = issue_odd(forge_root(), names=names, now=NOW)
-    rewrite(authority.folder / "ca" / "cert.pem", forged.pem)
-    rewrite(authority.folder / "ca" / "key.pem", forged.key_pem)
+    rewrite(authority.place / "root" / "cert.pem", forged.pem)
     with pytest.raises(UserError, match="is not the certificate of an authority of ours"):
         Authority.open(authority.folder)
 

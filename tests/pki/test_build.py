@@ -30,11 +30,11 @@ def critical(certificate: x509.Certificate) -> dict[str, bool]:
     return {type(found.value).__name__: found.critical for found in certificate.extensions}
 
 
-def test_an_authority_signs_leaves_and_nothing_else() -> None:
+def test_a_root_has_room_for_one_step_and_signs_no_data() -> None:
     extensions = ROOT.certificate.extensions
     constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
     usage = extensions.get_extension_for_class(x509.KeyUsage).value
-    assert (constraints.ca, constraints.path_length) == (True, 0)
+    assert (constraints.ca, constraints.path_length) == (True, 1)
     assert (usage.key_cert_sign, usage.crl_sign, usage.digital_signature) == (True, True, False)
     assert critical(ROOT.certificate) == {
         "SubjectKeyIdentifier": False,

@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from certificates import CLIENT_AUTH, SERVER_AUTH, forge_root, issue_odd
+from handshakes import Pair
 
 from consilium.certificate import CertificateRefused, identify, identify_arbiter
 from pki.authority import Authority
+from pki.signers import pem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from consilium.credentials import Credentials
     from pki.terms import Profile
-
-
-def context(credentials: Credentials, *, server: bool) -> ssl.SSLContext:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
-    made.minimum_version = ssl.TLSVersion.TLSv1_3
-    made.verify_mode = ssl.CERT_REQUIRED
-    made.verify_flags |= ssl.VERIFY_X509_STRICT
-    made.load_cert_chain(credentials.cert, credentials.key)
-    made.load_verify_locations(credentials.ca)
-    return made
-
-
-class Pair:
-    """A server and a client joined in memory. `shake` raises what either end raises, with its words."""
-
-    def __init__(self, server: Credentials, client: Credentials, host: str = "localhost") -> None:
-        up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.server = context(server, server=True).wrap_bio(up, down, server_side=True)
-        self.client = context(client, server=False).wrap_bio(down, up, server_hostname=host)
-
-    def shake(self) -> None:
-        done: set[ssl.SSLObject] = set()
-        while len(done) < 2:
-            for end in {self.client, self.server} - done:
-                try:
-                    end.do_handshake()
-                except ssl.SSLWantReadError:
-                    continue
-                done.add(end)
-
-    def pass_on(self, text: bytes) -> bytes:
-        """What the server reads of what the client writes."""
-        self.client.write(text)
-        return self.server.read(len(text))
 
 
 def refused(server: Credentials, client: Credentials, host: str = "localhost") -> str:
@@ -61,6 +29,14 @@ def refused(server: Credentials, client: Credentials, host: str = "localhost") -
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
     return Authority.create(tmp_path / "pki", days=1)
+
+
+def forged(authority: Authority, folder: Path, **odd: Any) -> Credentials:
+    """A seat's credentials, signed as the authority would, with what is odd about them."""
+    signer = authority.signer("participants")
+    return issue_odd(signer, **odd).write(
+        folder, intermediates=pem(signer.certificate), anchors=authority.anchors
+    )
 
 
 @pytest.fixture
@@ -109,7 +85,7 @@ def test_a_seat_of_another_authority_of_the_same_name_is_refused(
     tmp_path: Path, authority: Authority, hub: Credentials
 ) -> None:
     other = Authority.create(tmp_path / "other")
-    assert other.signer.certificate.subject == authority.signer.certificate.subject
+    assert other.root.subject == authority.root.subject
     stranger = other.issue("seat", profile="participant")
     stranger.ca.write_bytes(authority.anchors)
     assert "unable to get local issuer certificate" in refused(hub, stranger)
@@ -117,7 +93,7 @@ def test_a_seat_of_another_authority_of_the_same_name_is_refused(
 
 def test_an_expired_seat_is_refused(tmp_path: Path, hub: Credentials) -> None:
     authority = Authority.open(tmp_path / "pki")
-    expired = issue_odd(authority.signer, start=-600, seconds=300).write(tmp_path / "expired")
+    expired = forged(authority, tmp_path / "expired", start=-600, seconds=300)
     assert "certificate has expired" in refused(hub, expired)
 
 
@@ -126,10 +102,9 @@ def test_an_expired_seat_is_refused(tmp_path: Path, hub: Credentials) -> None:
     [{"usages": None}, {"usages": (CLIENT_AUTH, SERVER_AUTH)}, {"cn": "a\0b"}, {"seconds": 3650 * 86400}],
 )
 def test_what_tls_lets_through_the_profile_does_not(
-    tmp_path: Path, authority: Authority, hub: Credentials, odd: dict[str, object]
+    tmp_path: Path, authority: Authority, hub: Credentials, odd: dict[str, Any]
 ) -> None:
-    forged = issue_odd(authority.signer, **odd)  # type: ignore[arg-type]  # keyword by keyword above
-    pair = Pair(hub, forged.write(tmp_path / "odd"))
+    pair = Pair(hub, forged(authority, tmp_path / "odd", **odd))
     pair.shake()
     shown = pair.server.getpeercert(binary_form=True)
     assert shown is not None
@@ -140,7 +115,7 @@ def test_what_tls_lets_through_the_profile_does_not(
 def test_the_forger_of_these_tests_makes_good_certificates_too(
     tmp_path: Path, authority: Authority, hub: Credentials
 ) -> None:
-    pair = Pair(hub, issue_odd(authority.signer).write(tmp_path / "good"))
+    pair = Pair(hub, forged(authority, tmp_path / "good"))
     pair.shake()
     assert pair.pass_on(b"x") == b"x"
     stranger = issue_odd(forge_root()).write(tmp_path / "stranger", anchors=authority.anchors)

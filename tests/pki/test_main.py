@@ -60,13 +60,13 @@ def test_no_command_prints_a_key(pki: Path, capsys: pytest.CaptureFixture[str]) 
         ["show", str(pki / "seat" / "key.pem")],
         ["verify", str(pki / "seat")],
         ["verify", str(pki / "seat" / "key.pem"), "--json"],
-        ["verify", str(pki / "seat"), "--ca", str(pki / "ca" / "key.pem")],
+        ["verify", str(pki / "seat"), "--ca", str(pki / "ca" / "root" / "key.pem")],
         ["issue", str(pki), "seat", "--profile", "participant"],
     ):
         main(command)
     said = "".join(capsys.readouterr())
     assert "PRIVATE" not in said
-    for key in (pki / "seat" / "key.pem", pki / "ca" / "key.pem"):
+    for key in (pki / "seat" / "key.pem", pki / "ca" / "root" / "key.pem"):
         assert not any(line in said for line in key.read_text().splitlines())
 
 
@@ -79,7 +79,9 @@ def test_verify_is_0_when_good_and_1_when_not(
     assert capsys.readouterr().out.endswith("\ngood\n")
     main(["init", str(tmp_path / "other")])
     capsys.readouterr()
-    assert main(["verify", str(pki / "seat"), "--ca", str(tmp_path / "other" / "ca" / "cert.pem")]) == 1
+    assert (
+        main(["verify", str(pki / "seat"), "--ca", str(tmp_path / "other" / "ca" / "root" / "cert.pem")]) == 1
+    )
     out = capsys.readouterr().out
     assert "FAILED chain" in out
     assert out.endswith("not good: 1 of 11 steps failed\n")
@@ -94,9 +96,9 @@ def test_verify_writes_one_json_object(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_show_writes_text_or_json(pki: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(pki / "ca")]) == 0
-    assert capsys.readouterr().out.startswith(f"certificate  {pki / 'ca' / 'cert.pem'}\n")
-    assert main(["show", str(pki / "ca"), "--json"]) == 0
+    assert main(["show", str(pki / "ca" / "root")]) == 0
+    assert capsys.readouterr().out.startswith(f"certificate  {pki / 'ca' / 'root' / 'cert.pem'}\n")
+    assert main(["show", str(pki / "ca" / "root"), "--json"]) == 0
     assert orjson.loads(capsys.readouterr().out)["kind"] == "authority"
 
 

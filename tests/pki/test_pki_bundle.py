@@ -105,7 +105,7 @@ def test_openssl_reads_it_and_finds_modern_encryption_and_every_certificate(
     )
     assert "PBES2, PBKDF2, AES-256-CBC" in told.stderr
     assert "MAC: sha256" in told.stderr
-    assert told.stdout.count("BEGIN CERTIFICATE") == 2
+    assert told.stdout.count("BEGIN CERTIFICATE") == 3
     assert told.stdout.count("BEGIN PRIVATE KEY") == 1
     assert "friendlyName: anna" in told.stdout
 

@@ -29,7 +29,7 @@ def test_a_seat_is_shown_with_what_it_is_known_by(authority: Authority) -> None:
     shown = show(authority.folder / "seat", now=NOW)
     assert shown == show(credentials.cert, now=NOW)
     assert shown.kind == "participant"
-    assert (shown.subject, shown.issuer) == ("seat", "Consilium CA council.local")
+    assert (shown.subject, shown.issuer) == ("seat", "Consilium participants (council.local)")
     assert shown.names == ("spiffe://council.local/participant/seat",)
     assert shown.fingerprint == fingerprint(credentials.leaf()).hex()
     assert shown.suffix == shown.fingerprint[:8].upper()
@@ -51,8 +51,9 @@ def test_an_arbiter_is_shown_with_its_hosts(authority: Authority) -> None:
 
 
 def test_an_authority_is_shown_as_one(authority: Authority) -> None:
-    shown = show(authority.folder / "ca", now=NOW)
-    assert (shown.kind, shown.names, shown.refused) == ("authority", ("spiffe://council.local",), ())
+    for each in ("root", "participants", "operators", "servers"):
+        shown = show(authority.place / each, now=NOW)
+        assert (shown.kind, shown.names, shown.refused) == ("authority", ("spiffe://council.local",), ())
 
 
 def test_what_would_be_refused_is_said(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_every_step_holds_for_what_the_authority_issues(tmp_path: Path) -> None:
 def test_a_certificate_by_itself_is_verified_against_a_named_authority(tmp_path: Path) -> None:
     Authority.create(tmp_path / "pki", clock=lambda: NOW).issue("seat", profile="participant")
     (tmp_path / "received.pem").write_bytes((tmp_path / "pki" / "seat" / "cert.pem").read_bytes())
-    report = verify(tmp_path / "received.pem", ca=tmp_path / "pki" / "ca" / "cert.pem", now=NOW)
+    report = verify(tmp_path / "received.pem", ca=tmp_path / "pki" / "ca" / "root" / "cert.pem", now=NOW)
     assert report.ok
     assert "key file" not in {finding.check for finding in report.findings}
 
@@ -145,9 +145,10 @@ def test_a_leaf_cannot_sign_a_leaf(tmp_path: Path) -> None:
     assert list(failed(verify(tmp_path / "seat", ca=None, now=NOW))) == ["chain"]
 
 
-def test_an_intermediate_below_an_authority_of_ours_is_beyond_the_path_length(tmp_path: Path) -> None:
-    between = authority_below(ROOT, cn="Intermediate")
-    issue_odd(between, now=NOW).write(tmp_path / "seat", intermediates=pem(between), anchors=pem(ROOT))
+def test_an_intermediate_below_an_intermediate_is_beyond_the_path_length(tmp_path: Path) -> None:
+    one = authority_below(ROOT, cn="Seats")
+    two = authority_below(one, cn="Seats of May")
+    issue_odd(two, now=NOW).write(tmp_path / "seat", intermediates=pem(two, one), anchors=pem(ROOT))
     chain = failed(verify(tmp_path / "seat", ca=None, now=NOW))["chain"]
     assert chain == "Consilium CA council.local: path length constraint exceeded"
 
@@ -167,7 +168,7 @@ def test_intermediates_are_followed_to_a_root_that_allows_them(tmp_path: Path) -
 
 
 def test_an_expired_intermediate_is_named(tmp_path: Path) -> None:
-    root = authority_below(ROOT, cn="Consilium CA council.local", key=ROOT.key)
+    root = ROOT
     old = authority_below(root, cn="Seats", path_length=0, start=-40 * DAY)
     issue_odd(old, now=NOW).write(tmp_path / "seat", intermediates=pem(old), anchors=pem(root))
     problems = failed(verify(tmp_path / "seat", ca=None, now=NOW))
@@ -190,7 +191,7 @@ def test_a_chain_that_openssl_refuses_does_not_hide_the_profile(tmp_path: Path) 
 
 def test_an_authoritys_own_certificate_is_trusted_and_of_no_use_to_a_seat(tmp_path: Path) -> None:
     Authority.create(tmp_path / "pki", clock=lambda: NOW)
-    own = tmp_path / "pki" / "ca" / "cert.pem"
+    own = tmp_path / "pki" / "ca" / "root" / "cert.pem"
     report = verify(own, ca=own, now=NOW)
     chain = next(finding for finding in report.findings if finding.check == "chain")
     assert (chain.ok, chain.sentence) == (True, "it is itself trusted")
