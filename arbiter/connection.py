@@ -42,6 +42,8 @@ class Connection:
     registered: bool = False
     unreadable: bool = False
     undeliverable: str | None = None
+    alone: bool = False
+    """Whether the writer is all that is left: a cancellation is dear (3 % of a handshake), and moot."""
 
     async def next(self, now: Callable[[], float]) -> Line[Any]:
         """Receive a message that may be sent here. Raises `PeerError`, `ChannelError`."""
@@ -92,7 +94,8 @@ class Connection:
         except ChannelError as failure:
             self.undeliverable = str(failure)
         finally:
-            self.tasks.cancel_scope.cancel()
+            if not self.alone:
+                self.tasks.cancel_scope.cancel()
 
     def answer_ping(self, line: Line[Any]) -> bool:
         """Answer a PING; say whether the message was one of the heartbeat's."""

@@ -211,6 +211,7 @@ class Reception:
                     if isinstance(ended.__cause__, PeerError):
                         self._note(peer, kind, ended.__cause__)
                 outbox.finish()
+                connection.alone = kind is not Kind.ADMIN  # on which a watch may go on
         finally:
             self._connections.pop(outbox, None)
             self._something_ended.set()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from cryptography import x509
@@ -29,6 +30,9 @@ Ext = TypeVar("Ext", bound=x509.ExtensionType)
 
 ARBITER = "arbiter"
 """The profile segment that an Arbiter's certificate has, and no other."""
+
+KNOWN = 1024
+"""So many certificates are remembered: whoever reconnects is not read again. About 1 KiB each."""
 
 _UNREADABLE = (
     TypeError,  # a text type that does not go with its attribute
@@ -81,11 +85,13 @@ class Validity:
     sentence: str
 
 
+@lru_cache(maxsize=KNOWN)
 def identify(der: bytes) -> Identity:
     """Who presents this certificate: a participant or an operator, by profile (§14.4).
 
     Raises `CertificateRefused` unless it is an EC P-256 leaf of at most 90 days with EKU exactly clientAuth
     and exactly one subject alternative name, the URI ``spiffe://<trust domain>/<profile>/<id>``.
+    What a certificate says never changes, so it is read once; whether it holds now is for the caller to ask.
     """
     return _identify(der, Kind.CLIENT)
 

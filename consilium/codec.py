@@ -50,7 +50,8 @@ class Codec(Generic[MessageT]):
 
     def __init__(self, union: Any) -> None:
         """``union`` is one of the unions of `consilium.messages`."""
-        self._adapter: TypeAdapter[MessageT] = TypeAdapter(union)
+        adapter: TypeAdapter[MessageT] = TypeAdapter(union)
+        self._validate = adapter.validator.validate_python
         self.types = frozenset(wire_type(member) for member in get_args(get_args(union)[0]))
         self.max_members = MAX_ARBITER_MEMBERS if wire_type(messages.Error) in self.types else MAX_MEMBERS
 
@@ -67,7 +68,7 @@ class Codec(Generic[MessageT]):
             raise self._refuse_type(kind, msg_id)
         try:
             # On the wire a field has one name: the alias, where there is one.
-            message = self._adapter.validate_python(fields, by_alias=True, by_name=False)
+            message: MessageT = self._validate(fields, by_alias=True, by_name=False)
         except ValidationError as error:
             raise _refuse_fields(kind, error, msg_id) from None
         return Line(msg_id, in_reply_to, message)

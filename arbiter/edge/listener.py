@@ -117,6 +117,7 @@ class Door:
 
     async def _contain(self, raw: SocketStream) -> None:
         address, peer = _who(raw)
+        stream = None
         try:
             stream = await self._admit(raw, address, peer)
             if stream is not None:
@@ -124,8 +125,9 @@ class Door:
         except Exception:  # noqa: BLE001 - rule 1: a bug in one session is reported, and ends that session
             self._report(HandshakeOutcome.HANDLER_FAILED, peer, traceback.format_exc())
         finally:
-            with contextlib.suppress(Exception):
-                await anyio.aclose_forcefully(raw)
+            if stream is None:  # else it has closed what it stands on
+                with contextlib.suppress(Exception):
+                    await anyio.aclose_forcefully(raw)
 
     async def _admit(self, raw: SocketStream, address: str, peer: str) -> TlsStream | None:
         full = self.gate.enter(address)

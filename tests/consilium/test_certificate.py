@@ -64,6 +64,14 @@ def test_a_good_certificate_becomes_an_identity() -> None:
     assert identity.lifetime_days == 30
 
 
+def test_a_certificate_that_was_read_before_is_not_read_again_and_a_refused_one_is_refused_again() -> None:
+    good, odd = seat(), seat(usages=(SERVER_AUTH,))
+    assert identify(good.der) is identify(bytes(bytearray(good.der)))
+    for _ in range(2):
+        with pytest.raises(CertificateRefused):
+            identify(odd.der)
+
+
 def test_the_uri_decides_and_the_cn_does_not() -> None:
     identity = identify(seat(cn="spiffe://council.local/operator/admin").der)
     assert (identity.profile, identity.subject) == ("participant", "seat")
