@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 ARGS   ?=
 
-.PHONY: help council install test test-slow check format bench clean
+.PHONY: help council install test test-slow test-outside check format bench clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -53,6 +53,19 @@ test: $(VENV)/.dev
 # Real model, real clients: some minutes.
 test-slow: $(VENV)/.dev
 	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+# What programs of other people say of our servers and certificates. They pin versions that are not ours.
+$(VENV)/.outside: tests/outside/requirements
+	@echo "Installing sslyze and pkilint, each for itself ..."
+	@for tool in sslyze pkilint; do \
+	  $(PYTHON) -m venv $(VENV)/outside/$$tool && \
+	  $(VENV)/outside/$$tool/bin/pip --disable-pip-version-check --quiet install -r tests/outside/requirements/$$tool.txt \
+	    || exit 1; \
+	done
+	@touch $@
+
+test-outside: $(VENV)/.dev $(VENV)/.outside
+	@CONSILIUM_REQUIRE_OUTSIDE=1 $(BIN)/python -m pytest -m outside $(ARGS)
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
