@@ -13,6 +13,8 @@ from certificates import forge_root, issue_odd
 from cryptography import x509
 from outsiders import PATIENCE, issue_all, program
 
+from pki.authority import Authority
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -27,6 +29,10 @@ ACCEPTED = {
     ),
 }
 """What it finds that is meant so, and why."""
+
+
+CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", re.DOTALL)
+LIST = re.compile(rb"-----BEGIN X509 CRL-----.*?-----END X509 CRL-----\n", re.DOTALL)
 
 
 def findings(tool: str, *words: str) -> set[str]:
@@ -52,20 +58,23 @@ def unaccepted(found: Iterable[str]) -> set[str]:
     return {each for each in found if not any(re.fullmatch(form, each) for form in ACCEPTED)}
 
 
-def certificates(certs: Path) -> list[Path]:
-    """Every file that begins with a certificate."""
-    return sorted(certs.rglob("cert.pem"))
-
-
-def lint(path: Path) -> set[str]:
-    """What pkilint finds of a certificate."""
+def lint(certificate: bytes, folder: Path) -> set[str]:
+    """What pkilint finds of a certificate; it reads one a file."""
+    path = folder / "one.pem"
+    path.write_bytes(certificate)
     return findings("lint_pkix_cert", "--document-format", "PEM", str(path))
 
 
 def test_every_certificate_is_well_formed(tmp_path: Path) -> None:
-    made = certificates(issue_all(tmp_path))
-    assert len(made) >= 4
-    found = {path.parent.name: lint(path) for path in made}
+    made = {
+        each
+        for path in issue_all(tmp_path).rglob("cert.pem")
+        for each in CERTIFICATE.findall(path.read_bytes())
+    }
+    assert len(made) == 7, "a root, three intermediates, three holders"
+    found = {
+        x509.load_pem_x509_certificate(each).subject.rfc4514_string(): lint(each, tmp_path) for each in made
+    }
     assert {name: unaccepted(each) for name, each in found.items() if unaccepted(each)} == {}
     unneeded = [
         form
@@ -77,6 +86,22 @@ def test_every_certificate_is_well_formed(tmp_path: Path) -> None:
 
 def test_the_judgement_can_fail(tmp_path: Path) -> None:
     bad = issue_odd(forge_root(), names=[x509.DNSName("a..b")])
-    path = tmp_path / "cert.pem"
-    path.write_bytes(bad.pem)
-    assert unaccepted(lint(path))
+    assert unaccepted(lint(bad.pem, tmp_path))
+
+
+def test_every_chain_and_list_is_well_formed(tmp_path: Path) -> None:
+    certs = issue_all(tmp_path)
+    authority = Authority.open(certs)
+    authority.revoke("ada", reason="key-compromise")
+    ca = certs / "ca"
+    lists = LIST.findall((ca / "crl.pem").read_bytes())
+    assert any(len(x509.load_pem_x509_crl(each)) for each in lists), "no list names the revoked certificate"
+    for place, each in enumerate(lists):
+        path = tmp_path / f"{place}.crl"
+        path.write_bytes(each)
+        told = findings("lint_crl", "-t", "CRL", "-p", "PKIX", "--document-format", "PEM", str(path))
+        assert unaccepted(told) == set(), path
+    for name in ("participants", "operators", "servers"):
+        pair = [str(ca / "root" / "cert.pem"), str(ca / name / "cert.pem")]
+        told = findings("lint_pkix_signer_signee_cert_chain", "--document-format", "PEM", *pair)
+        assert unaccepted(told) == set(), name
