@@ -29,7 +29,7 @@ from consilium.identity import MAX_LIFETIME_DAYS
 from pki.build import build_leaf
 from pki.index import Index, Lists, ListsBehind
 from pki.names import check_days, check_name, check_trust_domain
-from pki.reading import common_name, der, read_certificates
+from pki.reading import common_name, der, is_usable, read_certificates
 from pki.signers import ISSUERS, is_numbered, key_pem, lists_pem, new_key, new_signers, pem, read_signer
 from pki.store import check_root, locked, make_root, read_index, replace_files, write_folder
 from pki.terms import (
@@ -131,6 +131,11 @@ class Authority:
         return self.folder / CA_FOLDER
 
     @property
+    def lists(self) -> Path:
+        """The current revocation lists: what an Arbiter elsewhere needs a copy of."""
+        return self.place / CRL
+
+    @property
     def anchors(self) -> bytes:
         """The PEM of what a holder shall trust: the content of ``ca.pem``."""
         return pem(self.root)
@@ -186,24 +191,26 @@ class Authority:
             self._deliver(wanted, leaf, exists=exists)
         return Credentials.load(folder)
 
-    def renew(self, name: str, *, days: int | None = None) -> Credentials:
+    def renew(self, name: str, *, days: int | None = None, within: int | None = None) -> Record | None:
         """Give ``name`` a new key and certificate: same identity, hosts and, without ``days``, lifetime.
 
-        What it had stays valid. Raises `UserError` when it has none, or when the last one was revoked.
+        With ``within``, only if what it has ends within so many days or cannot be used; else None is
+        returned. What it had stays valid. Raises `UserError` when it has none, or when it was revoked.
         """
         if days is not None:
             check_days(days, MAX_LIFETIME_DAYS)
         with locked(self.place):
-            old = self._last(name)
+            old, folder = self._last(name), self.folder / name
             if old.revoked is not None:
                 raise UserError(
                     f"the certificate of {name} was revoked, and is not renewed",
                     hint=f"if it shall take part again: consilium pki issue {self.folder} {name} "
                     f"--profile {old.profile} --replace",
                 )
+            if within is not None and not old.ends_within(self.clock(), within) and is_usable(folder):
+                return None
             wanted = Wanted(name, old.profile, old.issuer, old.dns, old.ips, days or old.days)
-            self._deliver(wanted, wanted.leaf(self.trust_domain), exists=os.path.lexists(self.folder / name))
-        return Credentials.load(self.folder / name)
+            return self._deliver(wanted, wanted.leaf(self.trust_domain), exists=os.path.lexists(folder))
 
     def revoke(self, key: str, *, reason: Reason = "unspecified") -> Revocation:
         """Revoke what ``key`` names: all certificates of a holder that have not ended, or a single one.
@@ -216,8 +223,21 @@ class Authority:
             records = _alive(self._meant(index, key), key, now)
             before = tuple(record for record in records if record.revoked is not None)
             fresh = [record for record in records if record.revoked is None]
-            published = self._publish(index.with_revoked(fresh, now, reason), now)
-        return Revocation(tuple(fresh), before, published)
+            index = index.with_revoked(fresh, now, reason)
+            published = self._publish(index, now)
+        serials = {record.serial for record in fresh}
+        done = tuple(record for record in index.issued if record.serial in serials)
+        return Revocation(done, before, published)
+
+    def refresh(self, *, within: int) -> Published | None:
+        """Make the revocation lists anew if they end within so many days, or if a copy of them is missing."""
+        with locked(self.place):
+            now, index = self.clock(), self.index
+            copies = [self.lists, *(folder / CRL for folder in self._arbiters(index))]
+            current = all(is_numbered(path, index.lists.number) for path in copies)
+            if current and not index.lists.ends_within(now, within):
+                return None
+            return self._publish(index, now)
 
     def publish(self, *, days: int | None = None) -> Published:
         """Make the revocation lists anew, good for ``days``, or for as long as the last ones were."""
@@ -249,7 +269,7 @@ class Authority:
             )
         return readings[0]
 
-    def _deliver(self, wanted: Wanted, leaf: Leaf, *, exists: bool) -> None:
+    def _deliver(self, wanted: Wanted, leaf: Leaf, *, exists: bool) -> Record:
         now = self.clock()
         signer = self.signer(wanted.issuer)
         self._check_valid(signer.certificate, now)
@@ -257,7 +277,8 @@ class Authority:
         key = new_key()
         serial = x509.random_serial_number()
         certificate = build_leaf(signer, key.public_key(), leaf, serial=serial, now=now, days=wanted.days)
-        index = self.index.with_issued(wanted.record(leaf, certificate))
+        record = wanted.record(leaf, certificate)
+        index = self.index.with_issued(record)
         chain = pem(certificate) + pem(signer.certificate)
         files = {KEY: key_pem(key), CERT: chain, CA: self.anchors} | lists
         replace_files(self.place, {INDEX: index.written()})
@@ -265,11 +286,12 @@ class Authority:
             replace_files(self.folder / wanted.name, files)
         else:
             write_folder(self.folder / wanted.name, files)
+        return record
 
     def _current_lists(self, now: float) -> bytes:
         """The lists as they are, made anew if they are too old to be of use or were not written."""
-        path, index = self.place / CRL, self.index
-        if index.lists.end_within(now, 0) or not is_numbered(path, index.lists.number):
+        path, index = self.lists, self.index
+        if index.lists.ends_within(now, 0) or not is_numbered(path, index.lists.number):
             self._publish(index, now)
         return path.read_bytes()
 
@@ -281,7 +303,7 @@ class Authority:
         content = lists_pem({name: self.signer(name) for name in (ROOT, *ISSUERS)}, index, lists)
         replace_files(self.place, {INDEX: index.with_lists(lists).written()})
         replace_files(self.place, {CRL: content})
-        written, failed = [self.place / CRL], {}
+        written, failed = [self.lists], {}
         for folder in self._arbiters(index):
             try:
                 replace_files(folder, {CRL: content})

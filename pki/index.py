@@ -49,6 +49,10 @@ class Record(Section):
     revoked: Second | None = None
     reason: Reason | None = None
 
+    def ends_within(self, now: float, days: float) -> bool:
+        """Whether it has ended in ``days`` from ``now``."""
+        return self.not_after - now <= days * DAY
+
     @property
     def suffix(self) -> str:
         """What a display name ends with, in STATUS too (§5.2)."""
@@ -82,7 +86,7 @@ class Lists(Section):
         good = self.days if days is None else days
         return Lists(number=self.number + 1, this_update=start, next_update=int(now) + good * DAY, days=good)
 
-    def end_within(self, now: float, days: float) -> bool:
+    def ends_within(self, now: float, days: float) -> bool:
         """Whether they are too old in ``days`` from ``now``."""
         return self.next_update - now <= days * DAY
 
