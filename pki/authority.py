@@ -175,21 +175,25 @@ class Authority:
         when something asked for cannot be granted, or when the folder exists and ``replace`` was not asked
         for; the certificate that is replaced stays valid.
         """
-        check_name(name)
+        self.check_free(name, replace=replace)
         check_days(days, MAX_LIFETIME_DAYS)
         by = ISSUER_OF[profile] if issuer is None else issuer
         wanted = Wanted(name, profile, by, tuple(dns), tuple(ips), days)
         leaf = wanted.leaf(self.trust_domain)
         folder = self.folder / name
         with locked(self.place):
-            exists = os.path.lexists(folder)
-            if exists and not replace:
-                raise UserError(
-                    f"{folder} is there already, and no key is overwritten",
-                    hint="--replace puts a new key and certificate in its place",
-                )
-            self._deliver(wanted, leaf, exists=exists)
+            self.check_free(name, replace=replace)
+            self._deliver(wanted, leaf, exists=os.path.lexists(folder))
         return Credentials.load(folder)
+
+    def check_free(self, name: str, *, replace: bool = False) -> None:
+        """Raise `UserError` unless ``name`` can be a holder's, and is nobody's yet or may be replaced."""
+        check_name(name)
+        if os.path.lexists(self.folder / name) and not replace:
+            raise UserError(
+                f"{self.folder / name} is there already, and no key is overwritten",
+                hint="--replace puts a new key and certificate in its place",
+            )
 
     def renew(self, name: str, *, days: int | None = None, within: int | None = None) -> Record | None:
         """Give ``name`` a new key and certificate: same identity, hosts and, without ``days``, lifetime.

@@ -64,6 +64,7 @@ def invite(authority: Authority, asked: Asked, secret: Callable[[], bytes]) -> I
         raise UserError(f"{asked.name!r} cannot be a name at the table", hint="1 to 64 of a-z, 0-9 and _")
     issuer = issuer_for(asked.profile, asked.profiles, days=asked.days)
     check_name_at_table(asked.name, asked.profile, asked.profiles)
+    authority.check_free(asked.holder, replace=asked.replace)
     if os.path.lexists(asked.out):
         raise UserError(f"{asked.out} is there already, and no key is overwritten", hint="--out FILE")
     arbiters = _arbiters(authority)

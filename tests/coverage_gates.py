@@ -15,6 +15,7 @@ PURE = (
     "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/identity.py",
     "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py,consilium/words.py",
     "council/course.py,council/plan.py,council/summary.py,council/tally.py",
+    "pki/build.py,pki/index.py,pki/listing.py,pki/names.py,pki/revocation.py,pki/wanted.py",
     "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/prompts.py,wrapper/refusals.py",
     "wrapper/turn.py",
 )
