@@ -52,7 +52,7 @@ REVOKE = """\
 examples:
   consilium pki revoke certs guest                               (all that guest still has)
   consilium pki revoke certs guest --reason key-compromise
-  consilium pki revoke certs 9F1C22A0                            (one, by its fingerprint's first digits)
+  consilium pki revoke certs guest_claude_9F1C22A0               (the one that STATUS shows)
 
 What is revoked stays so; `issue --replace` gives the holder another. New revocation lists are written to
 DIR/ca/crl.pem and to every Arbiter's folder in DIR. An Arbiter elsewhere needs a copy of that file.

@@ -25,7 +25,7 @@ Second = Annotated[int, Field(ge=0)]
 SHORTEST = 8
 """Digits of a fingerprint that name a certificate: as many as a display name ends with (§5.2)."""
 
-_FINGERPRINT = re.compile(r"_?([0-9a-f]{8,64})")
+_FINGERPRINT = re.compile(r"(?:[a-z0-9_]*_)?([0-9a-f]{8,64})")
 
 
 class ListsBehind(ValueError):  # noqa: N818 - what is the matter, and not only that something is
@@ -137,7 +137,8 @@ class Index(Section):
     def found(self, key: str) -> list[list[Record]]:
         """What ``key`` may mean: a holder's name, a serial number, a fingerprint or its first digits.
 
-        One reading, or none, or several that differ; each is a list of certificates, never an empty one.
+        The digits may follow a name, as STATUS has it: ``guest_claude_9F1C22A0``. One reading, or none, or
+        several that differ; each is a list of certificates, never an empty one.
         """
         digits = key.lower().replace(":", "")
         match = _FINGERPRINT.fullmatch(digits)

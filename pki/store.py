@@ -209,13 +209,11 @@ def _put(fresh: Path, folder: Path, way_out: str) -> None:
 
 
 def _keep_owner(made: Path, place: Path) -> None:
-    """Give ``made`` to whom the file in ``place`` belongs, with its mode: a key may be its seat's own."""
-    try:
-        old = place.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(old.st_mode):
-        return  # a link is replaced as what it is, and says nothing of whose the file shall be
+    """Give ``made`` to whom the file in ``place`` belongs, with its mode: a key may be its seat's own.
+
+    Where there is no file, or a link, which is replaced as what it is, the folder says whose it shall be.
+    """
+    old = place.lstat() if place.exists() and not place.is_symlink() else place.parent.lstat()
     try:
         if os.geteuid() == 0 or old.st_uid != os.geteuid():
             os.chown(made, old.st_uid, old.st_gid)
@@ -224,7 +222,8 @@ def _keep_owner(made: Path, place: Path) -> None:
             f"{place} belongs to user {old.st_uid}, and would be yours afterwards",
             hint="run this as that user, or as root",
         ) from cause
-    made.chmod(stat.S_IMODE(old.st_mode) & _MODES[place.name])
+    if stat.S_ISREG(old.st_mode):
+        made.chmod(stat.S_IMODE(old.st_mode) & _MODES[place.name])
 
 
 def _lock(fd: int) -> bool:

@@ -126,6 +126,8 @@ TABLE = [
     ("0cafe", [[TWO]]),
     ("12345679", [[TWO]]),
     ("_12345679", [[TWO]]),
+    ("guest_claude_12345679", [[TWO]]),
+    ("guest_claude_1234567", []),
     (TWO.fingerprint, [[TWO]]),
     (TWO.fingerprint.upper(), [[TWO]]),
     ("12345678", [[THREE], [ONE]]),
