@@ -239,7 +239,7 @@ class Authority:
             now, index = self.clock(), self.index
             copies = [self.lists, *(folder / CRL for folder in self._arbiters(index))]
             current = all(is_numbered(path, index.lists.number) for path in copies)
-            if current and not index.lists.ends_within(now, within):
+            if current and not index.lists.end_within(now, within):
                 return None
             return self._publish(index, now)
 
@@ -295,7 +295,7 @@ class Authority:
     def _current_lists(self, now: float) -> bytes:
         """The lists as they are, made anew if they are too old to be of use or were not written."""
         path, index = self.lists, self.index
-        if index.lists.ends_within(now, 0) or not is_numbered(path, index.lists.number):
+        if index.lists.end_within(now, 0) or not is_numbered(path, index.lists.number):
             self._publish(index, now)
         return path.read_bytes()
 

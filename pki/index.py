@@ -86,7 +86,7 @@ class Lists(Section):
         good = self.days if days is None else days
         return Lists(number=self.number + 1, this_update=start, next_update=int(now) + good * DAY, days=good)
 
-    def ends_within(self, now: float, days: float) -> bool:
+    def end_within(self, now: float, days: float) -> bool:
         """Whether they are too old in ``days`` from ``now``."""
         return self.next_update - now <= days * DAY
 

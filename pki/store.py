@@ -214,6 +214,8 @@ def _keep_owner(made: Path, place: Path) -> None:
     Where there is no file, or a link, which is replaced as what it is, the folder says whose it shall be.
     """
     old = place.lstat() if place.exists() and not place.is_symlink() else place.parent.lstat()
+    if stat.S_ISREG(old.st_mode):
+        made.chmod(stat.S_IMODE(old.st_mode) & _MODES[place.name])
     try:
         if os.geteuid() == 0 or old.st_uid != os.geteuid():
             os.chown(made, old.st_uid, old.st_gid)
@@ -222,8 +224,6 @@ def _keep_owner(made: Path, place: Path) -> None:
             f"{place} belongs to user {old.st_uid}, and would be yours afterwards",
             hint="run this as that user, or as root",
         ) from cause
-    if stat.S_ISREG(old.st_mode):
-        made.chmod(stat.S_IMODE(old.st_mode) & _MODES[place.name])
 
 
 def _lock(fd: int) -> bool:

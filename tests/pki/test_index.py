@@ -96,8 +96,8 @@ def test_days_are_kept_until_others_are_asked_for() -> None:
     assert lists.following(NOW).days == 7
     longer = lists.following(NOW, 14)
     assert (longer.days, longer.following(NOW).days) == (14, 14)
-    assert longer.ends_within(NOW, 14)
-    assert not longer.ends_within(NOW, 13.9)
+    assert longer.end_within(NOW, 14)
+    assert not longer.end_within(NOW, 13.9)
 
 
 def test_a_second_revocation_changes_neither_date_nor_reason() -> None:
