@@ -122,6 +122,7 @@ class Authority:
         if not path.parent.is_dir():
             raise UserError(f"there is no authority in {folder}", hint=f"consilium pki init {folder}")
         check_root(folder)
+        check_root(folder / CA_FOLDER)
         root = read_certificates(path)[0]
         return cls(folder, _trust_domain(root, path), root, clock)
 

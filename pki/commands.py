@@ -37,7 +37,11 @@ def run(args: argparse.Namespace, *, now: float) -> int:
 
 def _init(args: argparse.Namespace, now: float) -> int:
     Authority.create(args.dir, trust_domain=args.trust_domain, days=args.days, clock=lambda: now)
-    _say(show(args.dir / CA_FOLDER / ROOT / CERT, now=now).as_text())
+    shown = show(args.dir / CA_FOLDER / ROOT / CERT, now=now)
+    if args.json:
+        _say(_json(shown.as_json()))
+        return 0
+    _say(shown.as_text())
     _say(f"next: consilium pki issue {args.dir} NAME --profile participant\n")
     return 0
 

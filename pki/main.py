@@ -64,6 +64,7 @@ def _init(command: _Parser) -> None:
         help="the first part of every identity, spiffe://DOMAIN/... (%(default)s)",
     )
     _days(command, CA_DAYS, MAX_CA_DAYS)
+    _json(command)
 
 
 def _issue(command: _Parser) -> None:

@@ -12,6 +12,7 @@ from consilium.credentials import CERT, KEY
 from consilium.errors import UserError
 from pki.build import Signer, build_authority, build_crl, build_intermediate
 from pki.reading import read_certificates, read_private_key
+from pki.store import check_root
 from pki.terms import ROOT, Issuer
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def new_signers(trust_domain: str, *, now: float, days: int) -> dict[str, Signer
 
 def read_signer(folder: Path) -> Signer:
     """Read a certificate that signs, and its key. Raises `UserError` when they cannot be used together."""
+    check_root(folder)
     certificate = read_certificates(folder / CERT)[0]
     key = read_private_key(folder / KEY)
     if not isinstance(key, ec.EllipticCurvePrivateKey):

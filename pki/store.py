@@ -51,7 +51,7 @@ def make_root(folder: Path) -> None:
 
 
 def check_root(folder: Path) -> None:
-    """Accept the folder that holds all others.
+    """Accept the folder that holds all others, or one of the authority's own.
 
     Raises `UserError` when it is missing, a symbolic link or no folder, or when others may write to it:
     whoever can rename what is in it decides whom the council trusts.

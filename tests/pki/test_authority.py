@@ -199,10 +199,19 @@ def test_a_folder_without_an_authority_is_told_how_to_get_one(tmp_path: Path) ->
         assert refusal.value.hint == f"consilium pki init {folder}"
 
 
-def test_a_folder_that_others_may_write_to_is_not_trusted(authority: Authority) -> None:
-    authority.folder.chmod(0o770)
+@pytest.mark.parametrize("place", ["", "ca", "ca/root", "ca/participants"])
+def test_a_folder_that_others_may_write_to_is_not_trusted(authority: Authority, place: str) -> None:
+    (authority.folder / place).chmod(0o770)
     with pytest.raises(UserError, match="others may write to"):
-        Authority.open(authority.folder)
+        use(authority, "root")
+
+
+@pytest.mark.parametrize("place", ["ca", "ca/participants"])
+def test_a_folder_that_is_a_link_is_not_trusted(authority: Authority, tmp_path: Path, place: str) -> None:
+    (authority.folder / place).rename(tmp_path / "moved")
+    (authority.folder / place).symlink_to(tmp_path / "moved")
+    with pytest.raises(UserError, match="is a symbolic link"):
+        use(authority, "root")
 
 
 SIGNERS = ("root", "participants", "operators", "servers")

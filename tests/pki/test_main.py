@@ -213,7 +213,9 @@ def test_a_profile_that_is_none_is_refused_with_those_that_are(
     assert not (pki / "x").exists()
 
 
-def test_issue_for_a_program(pki: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_and_issue_for_a_program(pki: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(pki.parent / "other"), "--json"]) == 0
+    assert orjson.loads(capsys.readouterr().out)["kind"] == "authority"
     assert main(["issue", str(pki), "seat", "--profile", "participant", "--json"]) == 0
     assert orjson.loads(capsys.readouterr().out)["subject"] == "seat"
 
