@@ -88,7 +88,7 @@ INVITE = """\
 examples:
   consilium pki invite certs guest --profile participant --name guest_claude --host council.example
   consilium pki invite certs guest --profile visitor --profiles profiles.yaml --name guest_claude
-  consilium pki invite certs guest --profile participant --name guest_claude --role sceptic --preset claude
+  consilium pki invite certs guest --profile participant --name guest_qwen --preset llm --role sceptic
   consilium pki invite certs guest --profile participant --name guest_claude --passphrase-file secret --json
 
 Issues a certificate to a holder NAME, puts it into one file, and prints the line to run on the other machine.

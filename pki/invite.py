@@ -15,6 +15,7 @@ from consilium.errors import UserError
 from pki.bundle import bundle
 from pki.profiles import check_name_at_table, issuer_for
 from pki.store import write_private
+from pki.terms import PRESET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,7 +42,7 @@ class Asked:
     days: int
     profiles: Path | None = None
     host: str | None = None
-    preset: str | None = None
+    preset: str = PRESET
     role: str | None = None
     replace: bool = False
 
@@ -75,8 +76,7 @@ def invite(authority: Authority, asked: Asked, secret: Callable[[], bytes]) -> I
     )
     write_private(asked.out, bundle(authority.folder, asked.holder, form="p12", passphrase=key))
     words = ["consilium", "join", host, "--bundle", asked.out.name, "--name", asked.name]
-    for option, value in (("--preset", asked.preset), ("--role", asked.role)):
-        words += [option, value] if value else []
+    words += ["--preset", asked.preset, *(["--role", asked.role] if asked.role else [])]
     return Invitation(asked.out, shlex.join(words), tuple(_notes(authority, asked, host, arbiters)))
 
 
@@ -169,5 +169,4 @@ def _notes(authority: Authority, asked: Asked, host: str, arbiters: list[Record]
             f"no Arbiter's certificate here names {host}, and the guest's end will refuse one that does not: "
             f"{_naming(authority, arbiters, host)}"
         )
-    if not asked.preset or not asked.role:
-        yield "which client and which role is the guest's choice: --preset and --role"
+    yield "another client or role is the guest's to choose: --preset and --role"

@@ -22,6 +22,7 @@ from pki.terms import (
     LEAF_DAYS,
     MAX_CA_DAYS,
     MAX_CRL_DAYS,
+    PRESET,
     TRUST_DOMAIN,
     Reason,
 )
@@ -150,7 +151,12 @@ def _invite(command: _Parser) -> None:
         "--name", required=True, metavar="LOGICAL", help="the name at the table (a-z, 0-9 and _)"
     )
     command.add_argument("--host", help="where the guest reaches the Arbiter (a host of its certificate)")
-    command.add_argument("--preset", metavar="NAME", help="the guest's client, for the line to run")
+    command.add_argument(
+        "--preset",
+        default=PRESET,
+        metavar="NAME",
+        help="the guest's client, for the line to run (%(default)s)",
+    )
     command.add_argument("--role", metavar="NAME", help="the guest's role, for the line to run")
     command.add_argument("--out", type=Path, metavar="FILE", help="the bundle; must not exist (NAME.p12)")
     command.add_argument(

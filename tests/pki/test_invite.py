@@ -91,15 +91,15 @@ def test_the_guest_gets_in_with_the_file_alone(authority: Authority, tmp_path: P
 
 
 def test_the_line_is_what_is_typed_on_the_other_machine(authority: Authority, tmp_path: Path) -> None:
-    made = invited(authority, tmp_path, preset="claude", role="sceptic")
+    made = invited(authority, tmp_path, role="sceptic")
     assert made.line == (
         "consilium join council.example --bundle guest.p12 --name guest_claude --preset claude --role sceptic"
     )
-    assert not [note for note in made.notes if "--preset" in note]
-    plain = invited(authority, tmp_path, holder="two", out=tmp_path / "my guest.p12")
-    assert plain.line == "consilium join council.example --bundle 'my guest.p12' --name guest_claude"
+    plain = invited(authority, tmp_path, holder="two", out=tmp_path / "my guest.p12", preset="llm")
+    line = "consilium join council.example --bundle 'my guest.p12' --name guest_claude --preset llm"
+    assert plain.line == line
     assert shlex.split(plain.line)[4] == "my guest.p12"
-    assert plain.notes[-1] == "which client and which role is the guest's choice: --preset and --role"
+    assert plain.notes[-1] == "another client or role is the guest's to choose: --preset and --role"
 
 
 HOSTS: list[tuple[list[str], list[str], str | None]] = [
@@ -157,7 +157,7 @@ def test_a_host_that_the_arbiter_cannot_prove_to_be_is_said(
     command = shlex.split(note.partition(": ")[2])[2:]
     assert main(command) == 0
     again = invited(authority, tmp_path, holder="second", out=tmp_path / "second.p12", host=host)
-    assert not [note for note in again.notes if "names" in note]
+    assert not [note for note in again.notes if "certificate here names" in note]
 
 
 def test_whose_word_the_name_rests_on_is_said(authority: Authority, tmp_path: Path, profiles: Path) -> None:
@@ -280,7 +280,7 @@ def test_with_a_passphrase_of_ones_own(
     assert "bundle       guest.p12 (mode 0600, protected by the passphrase)\n" in out
     assert out.endswith(
         "on the other machine, beside guest.p12:\n"
-        "  consilium join council.example --bundle guest.p12 --name guest_claude\n"
+        "  consilium join council.example --bundle guest.p12 --name guest_claude --preset claude\n"
     )
     assert SECRET.decode() not in out
     with open_bundle(tmp_path / "guest.p12", lambda: SECRET):
@@ -296,7 +296,7 @@ def test_for_a_program(
     said = capsys.readouterr().out
     told = orjson.loads(said)
     assert told["bundle"] == str(out)
-    assert told["run"].endswith("--bundle g.p12 --name guest_claude --role sceptic")
+    assert told["run"].endswith("--bundle g.p12 --name guest_claude --preset claude --role sceptic")
     assert told["certificate"]["kind"] == "participant"
     assert len(told["notes"]) == 3
     assert SECRET.decode() not in said
