@@ -109,6 +109,6 @@ examples:
   consilium pki verify certs/claude_sonnet
   consilium pki verify received.pem --ca certs/ca/root/cert.pem --crl certs/ca/crl.pem
 
-Revocation is asked of --crl PATH, or else of crl.pem beside the certificate, or of the authority in whose
-folder it is. Exit code 0 when every step held, 1 when one failed, 2 when there was nothing to verify.
+Revocation is asked of --crl PATH, or else of the authority in whose folder the certificate is, or of crl.pem
+beside it. Exit code 0 when every step held, 1 when one failed, 2 when there was nothing to verify.
 """

@@ -68,6 +68,8 @@ def invite(authority: Authority, asked: Asked, secret: Callable[[], bytes]) -> I
     authority.check_free(asked.holder, replace=asked.replace)
     if os.path.lexists(asked.out):
         raise UserError(f"{asked.out} is there already, and no key is overwritten", hint="--out FILE")
+    if not asked.out.absolute().parent.is_dir():
+        raise UserError(f"{asked.out.parent} is no folder to write {asked.out.name} to", hint="--out FILE")
     arbiters = _arbiters(authority)
     host = asked.host or _reachable(authority, arbiters)
     key = secret()

@@ -67,8 +67,8 @@ def verify(target: Path, *, ca: Path | None, now: float, crl: Path | None = None
     """Verify a holder's folder, or a file that begins with the certificate in question.
 
     ``ca`` holds the trust anchors; without it, the ``ca.pem`` beside the certificate does. ``crl`` holds the
-    revocation lists; without it, ``crl.pem`` beside the certificate does, or that of the authority in whose
-    folder it is. Raises `UserError` when there is nothing to verify or nothing to verify it against.
+    revocation lists; without it, ``crl.pem`` of the authority in whose folder the certificate is does, or the
+    one beside it. Raises `UserError` when there is nothing to verify or nothing to verify it against.
     """
     path = target / CERT if target.is_dir() else target
     anchors_path = ca or path.parent / CA
@@ -86,8 +86,8 @@ def verify(target: Path, *, ca: Path | None, now: float, crl: Path | None = None
 
 
 def _lists_near(path: Path) -> Path | None:
-    """The revocation lists that belong to a certificate at ``path``: an Arbiter's own come first."""
-    places = path.parent / CRL, path.absolute().parent.parent / CA_FOLDER / CRL
+    """The revocation lists nearest to a certificate at ``path``; the authority's come before an Arbiter's copy."""
+    places = path.absolute().parent.parent / CA_FOLDER / CRL, path.parent / CRL
     return next((place for place in places if place.exists()), None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 import shlex
 import stat
@@ -181,6 +182,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "holder": ({"holder": "../x"}, "cannot be the name of a holder"),
     "the authority's folder": ({"holder": "ca"}, "cannot be the name of a holder"),
     "somebody's folder": ({"holder": "hub"}, "is there already, and no key is overwritten"),
+    "no folder to write to": (
+        {"out": pathlib.Path("/nowhere/guest.p12")},
+        "/nowhere is no folder to write guest",
+    ),
     "days": ({"days": 91}, "accepts certificates of at most 90 days"),
     "operator": ({"profile": "operator"}, "is an operator's, who has no name at the table"),
     "arbiter": ({"profile": "arbiter"}, "no profile is called 'arbiter'"),
