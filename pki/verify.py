@@ -86,7 +86,7 @@ def verify(target: Path, *, ca: Path | None, now: float, crl: Path | None = None
 
 
 def _lists_near(path: Path) -> Path | None:
-    """The revocation lists nearest to a certificate at ``path``; the authority's come before an Arbiter's copy."""
+    """The revocation lists nearest to a certificate at ``path``: the authority's, else an Arbiter's copy."""
     places = path.absolute().parent.parent / CA_FOLDER / CRL, path.parent / CRL
     return next((place for place in places if place.exists()), None)
 
