@@ -30,7 +30,17 @@ from pki.build import build_leaf
 from pki.index import Index, Lists, ListsBehind
 from pki.names import check_days, check_name, check_trust_domain
 from pki.reading import common_name, der, is_usable, read_certificates
-from pki.signers import ISSUERS, is_numbered, key_pem, lists_pem, new_key, new_signers, pem, read_signer
+from pki.signers import (
+    ISSUERS,
+    is_numbered,
+    key_pem,
+    lists_pem,
+    new_key,
+    new_signers,
+    pem,
+    read_signer,
+    trust_domain_of,
+)
 from pki.store import check_root, locked, make_root, read_index, replace_files, write_folder
 from pki.terms import (
     CA_DAYS,
@@ -124,7 +134,7 @@ class Authority:
         check_root(folder)
         check_root(folder / CA_FOLDER)
         root = read_certificates(path)[0]
-        return cls(folder, _trust_domain(root, path), root, clock)
+        return cls(folder, trust_domain_of(root, path), root, clock)
 
     @property
     def place(self) -> Path:
@@ -340,15 +350,3 @@ def _alive(records: list[Record], key: str, now: float) -> list[Record]:
             f"every certificate that {key!r} names has expired", hint="an expired certificate admits nobody"
         )
     return alive
-
-
-def _trust_domain(root: x509.Certificate, path: Path) -> str:
-    """The trust domain in an authority's URI, ``spiffe://<trust domain>``."""
-    try:
-        names = root.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        (uri,) = names.get_values_for_type(x509.UniformResourceIdentifier)
-        trust_domain = uri.removeprefix("spiffe://")
-        check_trust_domain(trust_domain)
-    except (x509.ExtensionNotFound, ValueError, UserError) as cause:
-        raise UserError(f"{path} is not the certificate of an authority of ours") from cause
-    return trust_domain

@@ -187,6 +187,17 @@ def test_what_was_never_issued_is_not_revoked(authority: Authority, key: str) ->
     assert (authority.place / "index.json").read_bytes() == before
 
 
+def test_what_can_mean_two_things_revokes_neither(authority: Authority) -> None:
+    guest = authority.issue("guest", profile="participant").fingerprint().hex()
+    authority.issue(guest[:8], profile="participant")
+    before = (authority.place / "index.json").read_bytes()
+    with pytest.raises(UserError, match="can mean 2 things here") as refusal:
+        authority.revoke(guest[:8])
+    assert "--json" in refusal.value.hint
+    assert (authority.place / "index.json").read_bytes() == before
+    assert [record.name for record in authority.revoke(guest).records] == ["guest"]
+
+
 def test_what_has_ended_need_not_be_revoked(tmp_path: Path) -> None:
     Authority.create(tmp_path / "pki", clock=lambda: clock() - 60 * DAY).issue("guest", profile="participant")
     with pytest.raises(UserError, match="every certificate that 'guest' names has expired"):
