@@ -29,6 +29,7 @@ from consilium.identity import MAX_LIFETIME_DAYS
 from pki.build import build_leaf
 from pki.index import Index, Lists, ListsBehind
 from pki.names import check_days, check_name, check_trust_domain
+from pki.outcomes import Published, Revocation
 from pki.reading import common_name, der, is_usable, read_certificates
 from pki.signers import (
     ISSUERS,
@@ -63,24 +64,6 @@ if TYPE_CHECKING:
     from pki.build import Leaf, Signer
     from pki.index import Record
     from pki.terms import Issuer, Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """New revocation lists: where they were written, and where they could not be (path to why)."""
-
-    lists: Lists
-    written: tuple[Path, ...]
-    failed: dict[Path, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Revocation:
-    """What one call revoked; ``before`` was revoked already, and keeps its date and reason."""
-
-    records: tuple[Record, ...]
-    before: tuple[Record, ...]
-    published: Published
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
 
-    from pki.authority import Published
+    from pki.outcomes import Published
 
 
 def run(args: argparse.Namespace, *, now: float) -> int:

@@ -11,8 +11,9 @@ from consilium.errors import UserError
 from pki.listing import fields
 
 if TYPE_CHECKING:
-    from pki.authority import Authority, Published
+    from pki.authority import Authority
     from pki.index import Record
+    from pki.outcomes import Published
 
 
 @dataclass(frozen=True, slots=True)
