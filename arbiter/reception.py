@@ -260,6 +260,13 @@ class Reception:
         try:
             await self._tell(self._registration(held, line, granted))
             await connection.listen(self._clock, take)
+        except ChannelClosed as ended:
+            reason = str(ended)
+            # A seat that leaves closes both, and its SPEECH may still be on the way on the other.
+            if Kind.DATA in held.outboxes:
+                with anyio.move_on_after(PARTING):
+                    await held.data_over.wait()
+            raise
         except ChannelError as ended:
             reason = str(ended)
             raise
@@ -321,6 +328,7 @@ class Reception:
             await connection.listen(self._clock, take)
         except ChannelClosed as ended:
             reason = str(ended)
+            held.data_over.set()
             # A seat that leaves closes both, and its UNREG may still be on the way on the other.
             with anyio.move_on_after(PARTING):
                 await held.over.wait()
@@ -329,6 +337,7 @@ class Reception:
             reason = str(ended)
             raise
         finally:
+            held.data_over.set()
             held.end(f"data connection: {connection.undeliverable or reason}")
 
     async def _converse_admin(self, connection: Connection) -> None:

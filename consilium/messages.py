@@ -55,7 +55,7 @@ class Message(BaseModel):
 
 
 class Meta(Message):
-    """What a seat says of itself (§5.3, §5.6). Recorded, shown, never interpreted."""
+    """What a seat says of itself (§5.3, §5.6). Recorded and shown; it entitles to nothing."""
 
     brand: Label | None = None
     model: Label | None = None
@@ -139,13 +139,17 @@ class TurnEnd(Message):
 
 
 class TurnFailed(Message):
-    """The client did not produce the turn: pause now, not at the deadline."""
+    """The client did not produce the turn: pause now, not at the deadline.
+
+    ``partial_bytes`` is how much of an answer the wrapper had received; null is unknown, 0 is nothing.
+    """
 
     type: Literal["TURN_FAILED"] = "TURN_FAILED"
     turn_id: Count
     fault: Fault
     prompt_sent: PromptSent
     detail: Reason = ""
+    partial_bytes: Count | None = None
 
 
 class StatusRequest(Message):
@@ -292,6 +296,8 @@ class SeatStatus(Message):
     repeats_turn: Count | None
     fault: Reason | None
     prompt_sent: PromptSent | None
+    partial_bytes: Count | None
+    last_active_s: Finite | None
     choices: Many[Label]
 
 
@@ -331,13 +337,17 @@ class DataOk(Message):
 
 
 class Context(Message):
-    """What the seat needs for its turn: topic and delta, never the history (§5.5)."""
+    """What the seat needs for its turn: topic and delta, never the history (§5.5).
+
+    ``waiting`` counts the contributions for which there was no room: they come with the seat's next turn.
+    """
 
     type: Literal["CONTEXT"] = "CONTEXT"
     turn_id: Count
     phase: Phase
     topic: Topic
     delta: Many[DeltaEntry]
+    waiting: Count = 0
 
 
 class Speech(Message):

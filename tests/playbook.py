@@ -143,10 +143,14 @@ class Playbook:
         self.acknowledges(session)
         return self.ends(session)
 
-    def fails(self, session: str, sent: PromptSent = PromptSent.MAYBE) -> list[Effect]:
+    def fails(
+        self, session: str, sent: PromptSent = PromptSent.MAYBE, partial_bytes: int | None = None
+    ) -> list[Effect]:
         """TURN_FAILED."""
         return self.happens(
-            events.TurnFaulted(session, self._id(), self.turn, Fault.CLIENT_ERROR, sent, "exit 1")
+            events.TurnFaulted(
+                session, self._id(), self.turn, Fault.CLIENT_ERROR, sent, "exit 1", partial_bytes
+            )
         )
 
     def round(self, text: str = "Well.") -> None:
@@ -166,7 +170,7 @@ class Playbook:
 
     def updates(self, session: str, **changes: Any) -> list[Effect]:
         """STATE_UPDATE."""
-        fields: dict[str, Any] = {"required": None, "disconnect_policy": None, "capped": False}
+        fields: dict[str, Any] = {"required": None, "disconnect_policy": None}
         return self.happens(events.StateUpdated(session, self._id(), **fields | changes))
 
     def reports(self, session: str, event: str) -> list[Effect]:

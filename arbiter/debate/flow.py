@@ -23,6 +23,7 @@ from consilium.records import EventName, EventRecord, HeaderRecord, TurnOutcome,
 
 if TYPE_CHECKING:
     from arbiter.debate.caps import Reached
+    from arbiter.debate.repetition import Repetition
     from consilium.config import Council
     from consilium.messages import Message
 
@@ -54,6 +55,7 @@ class Flow:
         self._passed_over: set[str] = set()
         self._last = -1
         self._named: tuple[str, ...] = ()
+        self._unread: Repetition | None = None
         self._effects: list[Effect] = []
 
     def open(self) -> list[Effect]:
@@ -116,13 +118,22 @@ class Flow:
             seat.cursor = turn.heard
             seat.charge(turn.turn_id, usage)
             self._had_turn.add(seat.participant_id)
-        if outcome is not TurnOutcome.SKIP or usage is not None:
+        # A client that passes was asked all the same; a person who skips was not, and took nothing.
+        if outcome is not TurnOutcome.SKIP or usage is not None or not seat.is_person:
             self.meter.charge(usage, text)
         if text is not None:
             self._say(seat, turn, text)
 
+    def catch_up(self) -> None:
+        """Score what was said last, now that nobody waits: STATUS then has one turn to score, at most."""
+        if self._unread is not None:
+            self._unread.read()
+            self._unread = None
+
     def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
+        self.catch_up()
         seat.said.add(turn.turn_id, text)
+        self._unread = seat.said
         seat.latest_text = text
         seat.last_speech = turn.turn_id
         if self.council.turn_policy is TurnPolicy.MOST_RECENTLY_CONTRADICTED:
@@ -211,13 +222,14 @@ class Flow:
         if self.schedule.next_speaker == seat.participant_id:
             self.schedule.next_speaker = None
         limit = self.council.limits.turn_seconds
+        portion = self.discourse.portion(seat.cursor, seat.participant_id)
         self.turn = OpenTurn(
             turn_id=self.turn_counter,
             participant_id=seat.participant_id,
             phase=self.phase,
             started=now,
             deadline=now + limit,
-            heard=self.discourse.position,
+            heard=portion.heard,
         )
         deadline_ms = int(limit * 1000)
         self._effects.append(
@@ -237,12 +249,16 @@ class Flow:
         self.send(
             seat.session,
             messages.Context(
-                turn_id=self.turn_counter, phase=self.phase, topic=self.topic, delta=self._delta(seat)
+                turn_id=self.turn_counter,
+                phase=self.phase,
+                topic=self.topic,
+                delta=self._delta(portion.told),
+                waiting=portion.waiting,
             ),
             channel=Channel.DATA,
         )
 
-    def _delta(self, listener: Seat) -> tuple[messages.DeltaEntry, ...]:
+    def _delta(self, told: tuple[Contribution, ...]) -> tuple[messages.DeltaEntry, ...]:
         named, role_shown = self.council.identity_visible, self.council.role_visible
         return tuple(
             messages.DeltaEntry(
@@ -250,7 +266,7 @@ class Flow:
                 role_label=said.role_label if role_shown or said.speaker == MODERATOR else None,
                 text=said.text,
             )
-            for said in self.discourse.since(listener.cursor, listener.participant_id)
+            for said in told
         )
 
     def _complete_round(self, now: float) -> None:
@@ -277,18 +293,32 @@ class Flow:
 
     # --- pause and end -------------------------------------------------------------------------------
 
-    def fail(self, seat: Seat, reason: str, prompt_sent: PromptSent | None, now: float) -> None:
-        """Mark a seat as faulty and pause (§7.3)."""
-        self._mark(seat, reason, prompt_sent)
+    def fail(
+        self, seat: Seat, reason: str, prompt_sent: PromptSent | None, now: float, *, seen: int | None = None
+    ) -> None:
+        """Mark a seat as faulty and pause (§7.3). ``seen`` is how many bytes of an answer there were."""
+        self._mark(seat, reason, prompt_sent, seen)
         self.pause("participant_failed", now, missing=[seat])
 
-    def _mark(self, seat: Seat, reason: str, prompt_sent: PromptSent | None) -> None:
+    def _mark(self, seat: Seat, reason: str, prompt_sent: PromptSent | None, seen: int | None) -> None:
         seat.standing = Standing.FAULTY
         seat.fault = as_reason(reason)
         seat.prompt_sent = prompt_sent
+        seat.partial_bytes = seen
         self.reviving.discard(seat.participant_id)
         sent = None if prompt_sent is None else prompt_sent.value
-        self.record(EventName.PARTICIPANT_FAULT, seat, reason=reason, prompt_sent=sent)
+        self.record(EventName.PARTICIPANT_FAULT, seat, reason=reason, prompt_sent=sent, partial_bytes=seen)
+
+    def depart(self, seat: Seat, reason: str, now: float) -> None:
+        """Let a seat go by its own choice (§8). That is no fault, but a required seat's absence pauses."""
+        assert seat.session is not None
+        if seat.joined:
+            self.record(EventName.PARTICIPANT_LEFT, seat, reason=reason, by="choice")
+        self.end_session(seat.session, "left")
+        self.roster.depart(seat)
+        self.reviving.discard(seat.participant_id)
+        if seat.required and seat.joined and self.has_started:
+            self.pause("missing_required_participant", now, missing=[seat])
 
     def pause(self, reason: str, now: float, *, missing: list[Seat] | None = None) -> None:
         """Assign no further turn. An open turn may finish within its own deadline."""
@@ -321,7 +351,7 @@ class Flow:
             self.close_turn(TurnOutcome.LOST, now, detail=reason)
         for seat in self.roster.joined() if self.has_started else ():
             if seat.standing is Standing.ACTIVE:
-                self._mark(seat, reason, PromptSent.MAYBE if seat is lost else None)
+                self._mark(seat, reason, PromptSent.MAYBE if seat is lost else None, None)
         if self.state in (DebateState.RUNNING, DebateState.PAUSED):
             self._hold(reason, self.roster.troubled(), now)
         return self._effects

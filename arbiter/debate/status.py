@@ -50,12 +50,12 @@ def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
             if seat.latest_text is not None
             and (overlap := topic_overlap(debate.topic, seat.latest_text)) is not None
         },
-        seats=tuple(_seat(debate, seat, asker) for seat in seats),
+        seats=tuple(_seat(debate, seat, asker, now) for seat in seats),
         warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats, blind=blind)),
     )
 
 
-def _seat(debate: Flow, seat: Seat, asker: Seat | None) -> SeatStatus:
+def _seat(debate: Flow, seat: Seat, asker: Seat | None, now: float) -> SeatStatus:
     troubled = seat in debate.roster.troubled()
     choices = () if not troubled else CHOICES_HERE if seat.present else CHOICES_GONE
     score = seat.said.latest
@@ -77,6 +77,8 @@ def _seat(debate: Flow, seat: Seat, asker: Seat | None) -> SeatStatus:
         repeats_turn=None if score is None else score.turn,
         fault=seat.fault if seat.standing is Standing.FAULTY else None,
         prompt_sent=seat.prompt_sent,
+        partial_bytes=seat.partial_bytes,
+        last_active_s=None if seat.active_at is None else round(now - seat.active_at, 3),
         choices=choices,
     )
 
@@ -86,7 +88,15 @@ def _warnings(debate: Flow, seats: list[Seat], *, blind: bool) -> list[str]:
     brands = [seat.meta.brand for seat in seats if seat.meta.brand not in (None, "human")]
     if len(brands) > 1 and len(set(brands)) == 1:
         warnings.append(f"every AI seat is of one brand ({brands[0]}): expect them to agree too easily")
-    if debate.council.caps.max_tokens is not None and debate.meter.unknown_turns:
+    capped = debate.council.caps.max_tokens is not None
+    silent = [seat.participant_id for seat in seats if seat.meta.reports_usage is False]
+    if capped and silent:
+        clients = "the client of" if len(silent) == 1 else "the clients of"
+        warnings.append(
+            f"{clients} {', '.join(silent)} will report no tokens: max_tokens can only count an estimate"
+            " there, from what is said"
+        )
+    if capped and debate.meter.unknown_turns:
         count = debate.meter.unknown_turns
         turns = "1 turn" if count == 1 else f"{count} turns"
         warnings.append(
