@@ -191,6 +191,7 @@ async def _client(
         adapter=participant.adapter,
         cli_version=_label(await adapter.version()),
         harness_profile=participant.harness_profile,
+        reports_usage=preset.reports_usage,
     )
     return adapter, meta
 
