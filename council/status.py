@@ -208,10 +208,22 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
     if seat.fault is not None:
         _detail(console, f"fault: {REASONS.get(seat.fault, seat.fault)}", style=Style.RED)
         _detail(console, f"was the prompt sent: {_SENT[seat.prompt_sent]}")
+        if seat.prompt_sent in (PromptSent.MAYBE, PromptSent.YES):
+            _detail(console, f"how much of an answer had come: {_seen(seat.partial_bytes)}")
     elif seat.choices:
         _detail(console, "it left, and the debate needs it", style=Style.RED)
+    if seat.choices:
+        _detail(console, f"last heard of, heartbeats left out: {_ago(seat.last_active_s)}")
     if seat.choices and not seat.connected:
         _detail(console, "start it again, and it can go on from where it was")
+
+
+def _seen(partial_bytes: int | None) -> str:
+    return "unknown" if partial_bytes is None else count(partial_bytes, "byte")
+
+
+def _ago(seconds: float | None) -> str:
+    return "unknown" if seconds is None else f"{duration(seconds)} ago"
 
 
 def _ways(console: Console, ways: list[Way]) -> None:

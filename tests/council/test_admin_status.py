@@ -131,6 +131,37 @@ def test_a_fault_is_told_with_what_is_known(sent: m.PromptSent | None, line: str
     assert f"          was the prompt sent: {line}" in lines
 
 
+@pytest.mark.parametrize(
+    ("sent", "seen", "line"),
+    [
+        (m.PromptSent.MAYBE, None, "how much of an answer had come: unknown"),
+        (m.PromptSent.MAYBE, 0, "how much of an answer had come: 0 bytes"),
+        (m.PromptSent.YES, 1, "how much of an answer had come: 1 byte"),
+        (m.PromptSent.YES, 18_120, "how much of an answer had come: 18,120 bytes"),
+        (m.PromptSent.NO, None, None),
+        (None, None, None),
+    ],
+)
+def test_a_fault_is_told_with_what_there_was_of_an_answer(
+    sent: m.PromptSent | None, seen: int | None, line: str | None
+) -> None:
+    lines = told(paused(faulty(prompt_sent=sent, partial_bytes=seen))).splitlines()
+    about = [told_line.strip() for told_line in lines if "of an answer" in told_line]
+    assert about == ([] if line is None else [line])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "line"),
+    [(None, "unknown"), (0.0, "0.0 s ago"), (125.0, "2 min 5 s ago")],
+)
+def test_a_seat_that_needs_somebody_is_told_with_when_it_was_last_heard_of(
+    seconds: float | None, line: str
+) -> None:
+    for troubled in (faulty(last_active_s=seconds), gone(last_active_s=seconds)):
+        assert f"          last heard of, heartbeats left out: {line}\n" in told(paused(troubled))
+    assert "heard of" not in told(status(seat(last_active_s=seconds)))
+
+
 def test_a_seat_that_left_and_is_needed_is_no_fault() -> None:
     lines = told(paused(gone(state="absent", fault=None), reason="missing_required_participant"))
     assert "State     PAUSED: a seat that the debate needs has left\n" in lines
