@@ -83,6 +83,7 @@ def test_an_eventful_debate_is_told_as_it_was() -> None:
     play = Playbook(opening="sealed", turn_policy="most_recently_contradicted", identity_visible=False)
     ada, bob, cyn = play.everybody_joins()
     play.commands(SetPhase(phase=Phase.REBUTTAL, when=When.ROUND_END))
+    play.reports(ada, EventName.HUMAN_SKIP)
     play.speaks(ada, "I ask cyn.", Usage(tokens_in=5, tokens_out=6, usd=0.1))
     play.commands(Inject(text="Mind the cost."))
     play.fails(cyn, PromptSent.YES)
