@@ -78,7 +78,7 @@ class Seat:
 
     @property
     def is_person(self) -> bool:
-        """Whether no client is asked for its turns: to skip one costs nothing."""
+        """Whether no client is asked for its turns, so that they take no tokens."""
         return HUMAN in (self.meta.brand, self.meta.adapter)
 
     def charge(self, turn_id: int, usage: Usage | None) -> None:

@@ -150,6 +150,11 @@ def test_a_fault_is_told_with_what_there_was_of_an_answer(
     assert about == ([] if line is None else [line])
 
 
+def test_a_person_leaves_neither_tokens_nor_isolation_unknown() -> None:
+    person = seat(ANA, brand="human", model=None, tokens=None)
+    assert "          sceptic; human; 3 turns, the last was turn 7\n" in told(status(person))
+
+
 @pytest.mark.parametrize(
     ("seconds", "line"),
     [(None, "unknown"), (0.0, "0.0 s ago"), (125.0, "2 min 5 s ago")],

@@ -142,7 +142,7 @@ def test_a_failed_turn_may_have_cost_something_and_counts_as_unknown() -> None:
         (Meta(), 1),
     ],
 )
-def test_a_person_s_skip_costs_nothing_and_a_client_s_pass_costs_what_nobody_knows(
+def test_a_person_s_turn_costs_nothing_and_a_client_s_pass_costs_what_nobody_knows(
     meta: Meta, unknown: int
 ) -> None:
     play = Playbook(("ada",), caps={"max_tokens": 900})
@@ -151,6 +151,11 @@ def test_a_person_s_skip_costs_nothing_and_a_client_s_pass_costs_what_nobody_kno
     status = play.status()
     assert (status.cost.tokens_unknown_turns, status.cost.tokens_estimated) == (unknown, 0)
     assert bool(status.warnings) == bool(unknown)
+    play.speaks(ada, "Eight of them: two tokens.")
+    cost = play.status().cost
+    assert (cost.tokens_unknown_turns, cost.tokens_estimated) == (2 * unknown, 7 * unknown)
+    play.ends(ada, usage=Usage(tokens_in=3))
+    assert play.status().cost.tokens_total == 3, "whoever says that it took some is believed"
 
 
 @pytest.mark.parametrize(
