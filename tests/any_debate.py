@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -51,7 +51,12 @@ ALL_IT_HOLDS = delta.MAX_DELTA_BYTES
 
 
 class AnyDebate(RuleBasedStateMachine):
-    """Feeds whatever may come, in any order, and checks each step against what must always hold."""
+    """Feeds whatever may come, in any order, and checks each step against what must always hold.
+
+    ``fed`` are the kinds of events and of commands that any run of it has fed.
+    """
+
+    fed: ClassVar[set[type]] = set()
 
     @initialize(
         opening=st.sampled_from(["sealed", "open"]),
@@ -274,10 +279,17 @@ class AnyDebate(RuleBasedStateMachine):
         if due is not None and due <= self.play.now:
             self.step(events.AlarmRang())
 
+    @rule()
+    def what_was_waited_for_is_due(self) -> None:
+        due = self.play.debate.next_deadline()
+        self.play.now = max(self.play.now, due or 0)
+        self.step(events.AlarmRang())  # one that rings for nothing changes nothing
+
     # --- what must hold -------------------------------------------------------------------------------
 
     def step(self, event: events.Event) -> None:
         debate = self.play.debate
+        self.fed.add(type(event.command) if isinstance(event, events.Operated) else type(event))
         before, state = frozen(debate), debate.state
         cursors = {seat.participant_id: seat.cursor for seat in debate.roster}
         late = isinstance(event, OF_A_TURN) and event.turn_id in self.ended

@@ -79,7 +79,7 @@ class Flow(Stage):
             seat.cursor = turn.heard
             seat.charge(turn.turn_id, usage)
             self._had_turn.add(seat.participant_id)
-        # A client that passes was asked all the same; a person's turn takes no tokens, whatever becomes of it.
+        # A client that passes was asked all the same; a person's turn takes no tokens.
         if usage is not None or not seat.is_person:
             self.meter.charge(usage, text)
         if text is not None:

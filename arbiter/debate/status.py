@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from arbiter.debate.drift import topic_overlap
 from arbiter.debate.roster import Standing
+from consilium.config import TurnPolicy
 from consilium.messages import SeatStatus, Status, as_reason
 
 if TYPE_CHECKING:
@@ -103,6 +104,9 @@ def _warnings(debate: Flow, seats: list[Seat], *, blind: bool) -> list[str]:
             f"{turns} reported no tokens: max_tokens counts about {debate.meter.estimated} for"
             f" {'it' if count == 1 else 'them'}, from what was said"
         )
+    by_hand = debate.council.turn_policy is TurnPolicy.MANUAL
+    if by_hand and debate.state == "RUNNING" and debate.turn is None:
+        warnings.append("turn_policy is manual: the next turn waits for an operator's NEXT")
     if debate.state == "WAITING_QUORUM":
         missing = debate.roster.missing()
         names = f"{len(missing)} of the planned seats" if blind else ", ".join(missing)

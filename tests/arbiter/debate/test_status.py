@@ -8,7 +8,18 @@ from playbook import Playbook, participant
 from arbiter.debate.effects import Channel, Send
 from arbiter.debate.events import StatusAsked, TurnFaulted
 from consilium.errors import ErrorCode
-from consilium.messages import DebatePaused, Fault, Meta, PromptSent, Recovery, Resume, Status, Usage
+from consilium.messages import (
+    DebatePaused,
+    Fault,
+    Meta,
+    Next,
+    Pause,
+    PromptSent,
+    Recovery,
+    Resume,
+    Status,
+    Usage,
+)
 from consilium.records import EventName
 
 
@@ -96,6 +107,20 @@ def test_status_tells_when_each_seat_was_last_heard_of() -> None:
     play.is_lost("ada")
     play.now += 60
     assert play.status().seats[0].last_active_s == 61.5, "that it was lost is no sign of it"
+
+
+def test_status_says_that_a_manual_debate_waits_for_its_operator() -> None:
+    play = Playbook(turn_policy="manual")
+    waits = "turn_policy is manual: the next turn waits for an operator's NEXT"
+    assert waits not in play.status().warnings
+    ada, *_ = play.everybody_joins()
+    assert waits in play.status().warnings
+    play.commands(Next(seat=ada))
+    assert waits not in play.status().warnings
+    play.speaks(ada, "A1")
+    assert waits in play.status().warnings
+    play.commands(Pause())
+    assert waits not in play.status().warnings
 
 
 def test_status_on_the_control_channel_answers_there() -> None:
