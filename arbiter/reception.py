@@ -250,9 +250,12 @@ class Reception:
         with answering(line):
             participant_id, granted = admission.admit(line.message, connection.rights)
         held = self._seat(connection, line.message, participant_id)
+        leaves = False
 
         async def take(line: Line[Any]) -> None:
+            nonlocal leaves
             held.heartbeat.heard(self._clock())
+            leaves = leaves or isinstance(line.message, messages.Unreg)
             if not connection.answer_ping(line):
                 await self._tell(translate.from_control(held.session_id, held.name, held.rights, line))
 
@@ -262,8 +265,8 @@ class Reception:
             await connection.listen(self._clock, take)
         except ChannelClosed as ended:
             reason = str(ended)
-            # A seat that leaves closes both, and its SPEECH may still be on the way on the other.
-            if Kind.DATA in held.outboxes:
+            if leaves and Kind.DATA in held.outboxes:
+                # It closes both, and its SPEECH may still be on the way on the other.
                 with anyio.move_on_after(PARTING):
                     await held.data_over.wait()
             raise

@@ -428,7 +428,8 @@ RUN = """
 import os, sys
 import council.up
 from consilium import cli
-os.environ["PYTHONPATH"] = sys.argv[1]  # only now: this process has its own modules already
+theirs = [sys.argv[1], os.environ.get("PYTHONPATH")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, theirs))  # only now: we have our own modules already
 sys.exit(cli.main(["up", *sys.argv[2:]]))
 """
 
