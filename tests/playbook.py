@@ -278,8 +278,8 @@ class Playbook:
 
 def frozen(value: Any) -> Any:
     """A value that is equal for two debates in the same state, however deep."""
-    if isinstance(value, BaseModel):
-        return repr(value)
+    if value is None or isinstance(value, BaseModel | str | int | float):
+        return value  # it cannot change, and says itself what it equals
     if isinstance(value, dict):
         return {str(key): frozen(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -287,7 +287,7 @@ def frozen(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(str(item) for item in value)
     names = list(getattr(value, "__dict__", {})) + list(getattr(type(value), "__slots__", ()))
-    if names and not isinstance(value, str | int | float):
+    if names:
         return {name: frozen(getattr(value, name)) for name in names if name != "_effects"}
     return repr(value)
 

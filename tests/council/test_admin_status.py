@@ -75,6 +75,11 @@ def test_a_running_debate_is_told_in_a_few_lines() -> None:
             "Tokens",
             "[####################] 900; the cap is 100",
         ),
+        (
+            {"tokens_total": 90, "tokens_unknown_turns": 1, "tokens_estimated": 5},
+            "Tokens",
+            "90, and unknown for 1 turn and about 5 more, estimated, no cap",
+        ),
         ({"usd_total": 3.18}, "Cost", "$3.1800, no cap"),
         (
             {"usd_total": 3.18, "caps": {"max_usd": 5.0}},

@@ -191,6 +191,9 @@ def test_an_absent_seat_is_not_waited_for() -> None:
     debate = rebuilt(play)
     debate.restart(RESTARTED, 0.0)
     assert debate.roster.resolve("ada").standing is Standing.ABSENT
+    play.joins("ada", "ada-again")
+    assert essence(rebuilt(play)) == essence(play.debate)
+    assert rebuilt(play).roster.resolve("ada").standing is Standing.ACTIVE
 
 
 def test_what_tells_no_debate_is_refused() -> None:
@@ -237,7 +240,7 @@ class AnyRestoredDebate(AnyDebate):
             assert told_debate.reason == live.reason
 
 
-TestAnyRestoredDebate = AnyRestoredDebate.TestCase
+TestAnyRestoredDebate = pytest.mark.timeout(300)(AnyRestoredDebate.TestCase)
 TestAnyRestoredDebate.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
 
 
