@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 import orjson
 
 from benchmarks import machine
-from benchmarks.measures import debates, decode, durable, handshakes, memory, start, turns
+from benchmarks.measures import (
+    debates,
+    decode,
+    durable,
+    handshakes,
+    memory,
+    peers,
+    refused,
+    stall,
+    start,
+    storm,
+    turns,
+)
 from benchmarks.setting import RESULTS, Setting, prepared
 from benchmarks.table import Row, Verdict, judged, render, too_busy
 
@@ -22,9 +34,13 @@ MEASURES: dict[Callable[[Setting], list[Row]], frozenset[str]] = {
     decode.measure: frozenset({"P15"}),
     start.measure: frozenset({"P13"}),
     turns.measure: frozenset({"P1", "P2"}),
+    peers.measure: frozenset({"P8", "P9", "P10"}),
     durable.measure: frozenset({"P3"}),
+    stall.measure: frozenset({"P5"}),
     handshakes.measure: frozenset({"P6"}),
     debates.measure: frozenset({"P4"}),
+    storm.measure: frozenset({"P16"}),
+    refused.measure: frozenset({"P17"}),
     memory.measure: frozenset({"P7"}),
 }
 """What measures which targets. The busy ones come last: the load remembers them for a minute."""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / ".venv-peers" / "bin" / "python"
+"""The interpreter of the environment that `make bench-peers` makes."""
+
 STOP_SECONDS = 10.0
 """How long a host may take to end after its standard input did."""
 
@@ -40,9 +43,9 @@ class Host:
         """Resident memory in KiB."""
         return machine.rss_kib(self.pid)
 
-    def ask(self) -> dict[str, Any]:
-        """What the host counts."""
-        self.questions.write(b"\n")
+    def ask(self, **question: Any) -> dict[str, Any]:
+        """What the host counts, or what a peer has to say to a ``question``."""
+        self.questions.write(orjson.dumps(question) + b"\n")
         self.questions.flush()
         return read_answer(self.answers)
 
@@ -59,7 +62,20 @@ def read_answer(answers: IO[bytes]) -> dict[str, Any]:
 @contextmanager
 def running(module: str, *words: object) -> Iterator[Host]:
     """Run ``python -m benchmarks.hosts.MODULE`` with ``words``; end it, and be sure of that."""
-    command = [sys.executable, "-m", f"benchmarks.hosts.{module}", *map(str, words)]
+    with _running(sys.executable, f"benchmarks.hosts.{module}", *map(str, words)) as host:
+        yield host
+
+
+@contextmanager
+def running_peer(module: str, *words: object) -> Iterator[Host]:
+    """The same for ``benchmarks.peers.MODULE``, in the peers' own environment."""
+    with _running(str(PEERS), f"benchmarks.peers.{module}", *map(str, words)) as host:
+        yield host
+
+
+@contextmanager
+def _running(python: str, module: str, *words: str) -> Iterator[Host]:
+    command = [python, "-m", module, *words]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -19,16 +19,22 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
+    from consilium.credentials import Credentials
+
 RESULTS = ROOT / "benchmarks" / "results"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``quick`` trades precision for time. ``seat`` is the TLS context of every scripted seat."""
+    """``quick`` trades precision for time. ``seat`` is the TLS context of every scripted seat.
+
+    ``certs`` is the Arbiter's folder, ``credentials`` is what ``seat`` was made of.
+    """
 
     quick: bool
     folder: Path
     certs: Path
+    credentials: Credentials
     seat: ssl.SSLContext
 
     @property
@@ -58,6 +64,6 @@ def prepared(*, quick: bool) -> Iterator[Setting]:
         authority = Authority.create(folder / "pki")
         authority.issue("arbiter", profile="arbiter", ips=[HOST])
         seat = authority.issue("seat", profile="participant")
-        yield Setting(quick, folder, folder / "pki" / "arbiter", client_context(seat))
+        yield Setting(quick, folder, folder / "pki" / "arbiter", seat, client_context(seat))
     finally:
         shutil.rmtree(folder)

@@ -173,10 +173,12 @@ class TlsStream:
             except ssl.SSLWantReadError:
                 pass
             except ssl.SSLError as error:
-                refusal = self._stop_reading(ChannelBroken(_explain(error, self._peer)))
+                reason = ChannelBroken(_explain(error, self._peer))
+                self._stop_reading(reason)
                 await self._answer()
                 await self.aclose()
-                raise refusal from error
+                # A frame that held what it raises would be a cycle: refused peers would pile up in memory.
+                raise _copy(reason) from error
             await self._flush()
             if not done:
                 self._in.write(await self._pull(SEALED))

@@ -77,9 +77,9 @@ class CountingDisk(RealDisk):
         time.sleep(max(until - time.monotonic(), 0))
 
 
-def council(seats: int, *, idle: bool) -> Council:
+def council(seats: int, *, idle: bool, heartbeat: float = HOUR) -> Council:
     """A debate of ``seats`` without an end; an idle one waits for a seat that never comes."""
-    limits = Limits(turn_seconds=HOUR, heartbeat_seconds=HOUR, max_seats=4096)
+    limits = Limits(turn_seconds=HOUR, heartbeat_seconds=heartbeat, max_seats=4096)
     if idle:
         roster = Roster(mode="dynamic", required_names=("nobody",))
     else:
@@ -98,16 +98,19 @@ async def hold(args: argparse.Namespace) -> None:
     if args.sync:
         path = path.with_suffix(".durable.jsonl")
         record = Journal.create(path, signer=HeadSigner.load(credentials), clock=wall_clock, disk=disk)
-    rules = council(args.seats, idle=args.idle)
+    watchman = Watchman()
+    rules = council(args.seats, idle=args.idle, heartbeat=args.heartbeat)
     async with anyio.create_task_group() as tasks:
         debates = [Debate(f"bench-{n}", rules, arbiter="bench") for n in range(args.debates)]
-        ports = [await open_one(tasks, debate, record, context) for debate in debates]
+        ports = [await open_one(tasks, debate, record, context, watchman) for debate in debates]
         common.announce(ports=ports)
         await common.answer(
             lambda: {
                 "turns": sum(debate.turn_counter for debate in debates),
                 "syncs": disk.syncs,
                 "syncs_on_loop": disk.syncs_on_loop,
+                "refused": watchman.refused,
+                "tasks": len(anyio.get_running_tasks()),
             }
         )
         if isinstance(record, Journal):
@@ -116,7 +119,11 @@ async def hold(args: argparse.Namespace) -> None:
 
 
 async def open_one(
-    tasks: TaskGroup, debate: Debate, record: Journal | Fleeting, context: ssl.SSLContext
+    tasks: TaskGroup,
+    debate: Debate,
+    record: Journal | Fleeting,
+    context: ssl.SSLContext,
+    watchman: Watchman,
 ) -> list[int]:
     """Start one debate with a control and a data port of its own; return the two."""
     inbox = Inbox()
@@ -126,7 +133,7 @@ async def open_one(
         lambda from_seq: follow(journal, from_seq),
         PROFILES,
         reload=refuse_reload,
-        heartbeat=HOUR,
+        heartbeat=debate.council.limits.heartbeat_seconds,
         clock=time.monotonic,
         wall_clock=wall_clock,
     )
@@ -135,7 +142,7 @@ async def open_one(
     for handler in (reception.control, reception.data):
         listeners = await bind(common.HOST, 0, setting="a port")
         ports.append(listeners[0].extra(SocketAttribute.local_port))
-        tasks.start_soon(Door(lambda: context, handler, observe).serve, listeners)
+        tasks.start_soon(Door(lambda: context, handler, watchman.observe).serve, listeners)
     tasks.start_soon(reception.pulse)
     tasks.start_soon(service.run)
     return ports
@@ -146,10 +153,17 @@ async def refuse_reload(_session: str, _msg_id: str) -> None:
     raise UserError("this host reloads nothing")
 
 
-def observe(outcome: HandshakeOutcome, peer: str, detail: str) -> None:
-    """Say what went wrong at the door; nothing should."""
-    if outcome is not HandshakeOutcome.ACCEPTED:
-        print(f"{outcome} {peer}: {detail}", file=sys.stderr)
+class Watchman:
+    """Counts whom the doors refuse, and says what went wrong at them, which nothing should."""
+
+    def __init__(self) -> None:
+        self.refused = 0
+
+    def observe(self, outcome: HandshakeOutcome, peer: str, detail: str) -> None:
+        """See `Door`."""
+        if outcome in {HandshakeOutcome.ACCEPT_FAILED, HandshakeOutcome.HANDLER_FAILED}:
+            print(f"{outcome} {peer}: {detail}", file=sys.stderr)
+        self.refused += outcome is not HandshakeOutcome.ACCEPTED
 
 
 def wall_clock() -> float:
@@ -164,6 +178,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--debates", type=int, default=1)
     parser.add_argument("--seats", type=int, default=3)
+    parser.add_argument("--heartbeat", type=float, default=HOUR)
     parser.add_argument("--idle", action="store_true")
     parser.add_argument("--sync", action="store_true")
     parser.add_argument("--sync-ms", type=float, default=0.0)

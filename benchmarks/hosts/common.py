@@ -34,6 +34,11 @@ async def answer(facts: Callable[[], dict[str, Any]]) -> None:
         announce(**facts())
 
 
+def question() -> bytes:
+    """The next line of standard input; empty at its end. Blocks."""
+    return sys.stdin.buffer.readline()
+
+
 def listen() -> socket.socket:
     """A blocking listener on any free port of the loopback interface."""
     return socket.create_server((HOST, 0), backlog=256)

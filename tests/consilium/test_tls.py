@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import shutil
 import ssl
 import subprocess
@@ -199,6 +200,20 @@ async def test_what_is_not_tls_is_refused_in_words(council: Council, sent: bytes
             await TlsStream.handshake(wire, council.server, server_side=True)
         assert str(refusal.value) == said
         assert wire.closed
+
+
+async def test_nothing_of_a_refused_peer_waits_for_the_garbage_collector(council: Council) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async with tcp() as (client, server):
+            await client.send(b"GET / HTTP/1.1\r\n\r\n")
+            with contextlib.suppress(ChannelBroken):
+                await TlsStream.handshake(server, council.server, server_side=True)
+            left = [each for each in gc.get_objects() if isinstance(each, TlsStream)]
+    finally:
+        gc.enable()
+    assert left == []
 
 
 async def test_a_reset_during_the_handshake_is_told_as_one(council: Council) -> None:
