@@ -4,14 +4,16 @@
 #   make test      set up, and pass the tests
 #   make check     formatting, linting, types, the rules of the rooms
 #   make bench     measure, against hand-written references in the same run
+#   make soak      hold many debates for ten minutes: flat memory, no missed beat, no task left
 
 PYTHON ?= python3
 VENV   ?= .venv
+PEERS  := .venv-peers
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 ARGS   ?=
 
-.PHONY: help council install test test-slow test-outside check format bench clean
+.PHONY: help council install test test-slow test-outside check format bench bench-peers soak clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -81,5 +83,18 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+# What others' systems take for the same work (P8 to P10). Besides, mosquitto: on Debian, apt-get install it.
+bench-peers: $(PEERS)/.peers
+
+$(PEERS)/.peers: benchmarks/peers/requirements.txt
+	@echo "Installing AutoGen and paho into $(PEERS), for the benchmarks alone ..."
+	@$(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/pip --disable-pip-version-check --quiet install -r benchmarks/peers/requirements.txt
+	@touch $@
+
+# Many debates for ten minutes: flat memory, no missed beat, no task left.
+soak: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks soak $(ARGS)
+
 clean:
-	rm -rf $(VENV) build dist .coverage* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist .coverage* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,4 +1,7 @@
-"""`python -m benchmarks`: measure, print the table, keep the figures. See benchmarks/README.md."""
+"""`python -m benchmarks`: measure, print the table, keep the figures. See benchmarks/README.md.
+
+`python -m benchmarks soak` holds many debates for minutes, and is a command of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from benchmarks import machine
+from benchmarks import machine, soak
 from benchmarks.measures import (
     debates,
     decode,
@@ -50,6 +53,9 @@ KNOWN = sorted(frozenset().union(*MEASURES.values()), key=lambda number: int(num
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure what the command line asks for. Returns 1 when a target that it names was not reached."""
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["soak"]:
+        return soak.main(words[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "targets",
@@ -58,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help=f"of {', '.join(KNOWN)}; without any, all. The exit code is 1 when a named one is not reached",
     )
     parser.add_argument("--quick", action="store_true", help="about a minute, and less to rely on")
-    args = parser.parse_args(argv)
+    args = parser.parse_args(words)
     required = frozenset(args.targets)
     wanted = required or frozenset(KNOWN)
     if strangers := required.difference(KNOWN):

@@ -59,6 +59,11 @@ def rss_kib(pid: int) -> int:
     raise RuntimeError(f"the kernel does not say how much memory process {pid} has")
 
 
+def descriptors(pid: int) -> int:
+    """How many files, sockets included, a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def filesystem(folder: Path) -> str:
     """The type of the file system that ``folder`` is on."""
     return filesystem_of(folder.resolve(), Path("/proc/self/mountinfo").read_text("utf-8"))

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import machine
+from benchmarks.measures import peers
 from benchmarks.process import ROOT
 from benchmarks.setting import Setting
 from benchmarks.table import Row, Target
@@ -96,3 +97,50 @@ def test_a_quick_measurement_against_real_processes_fills_its_rows_and_leaves_on
     assert [row["number"] for row in rows] == ["P1", "P1", "P3", "P6", "P6", "P6"]
     assert all(row["measured"] is not None or row["skipped"] for row in rows)
     assert done.stdout.rstrip().endswith(str(result))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_what_attacks_and_fails_is_measured_against_real_processes_too() -> None:
+    before = set((ROOT / "benchmarks" / "results").glob("*"))
+    command_line = [sys.executable, "-m", "benchmarks", "--quick", "P5", "P16", "P17"]
+    done = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=230, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    (result,) = set((ROOT / "benchmarks" / "results").glob("*")) - before
+    rows = orjson.loads(result.read_bytes())["rows"]
+    result.unlink()
+    assert [row["number"] for row in rows] == ["P5", "P16", "P16", "P17", "P17"]
+    assert all(row["measured"] is not None or row["skipped"] for row in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_short_soak_leaves_no_task_behind() -> None:
+    command_line = [sys.executable, "-m", "benchmarks", "soak", "--minutes", "0.3"]
+    done = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=230, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    assert "248 seats in 17 debates" in done.stderr
+    (left,) = [line for line in done.stdout.splitlines() if "tasks and files left" in line]
+    assert " yes " in left
+
+
+def test_peers_that_are_not_installed_are_skipped_with_the_way_to_have_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(peers, "PEERS", tmp_path / "python")
+    assert peers.missing("autogen_core") == "there is no .venv-peers; `make bench-peers` makes it"
+    monkeypatch.setattr(peers, "PEERS", Path(sys.executable))
+    assert (
+        peers.missing("autogen_core") == "autogen_core is not in .venv-peers; `make bench-peers` installs it"
+    )
+    monkeypatch.setattr(peers, "broker", lambda: None)
+    assert peers.missing("sys", "mosquitto") == "there is no mosquitto here; Debian has it as a package"
+    monkeypatch.setattr(peers, "broker", lambda: "/usr/sbin/mosquitto")
+    assert peers.missing("sys", "mosquitto") is None
+
+
+def test_a_soak_of_no_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        command.main(["soak", "--minutes", "0"])
+    assert stop.value.code == 2
+    assert "above zero" in capsys.readouterr().err

@@ -55,6 +55,13 @@ def test_memory_that_is_filled_shows() -> None:
         assert machine.rss_kib(os.getpid()) - before == pytest.approx(len(filled) / 1024, rel=0.1)
 
 
+def test_an_open_file_counts_until_it_is_closed(tmp_path: Path) -> None:
+    before = machine.descriptors(os.getpid())
+    with (tmp_path / "file").open("w"):
+        assert machine.descriptors(os.getpid()) == before + 1
+    assert machine.descriptors(os.getpid()) == before
+
+
 def test_the_descriptor_limit_becomes_what_the_system_allows() -> None:
     allowed = machine.raise_descriptor_limit()
     assert allowed == os.sysconf("SC_OPEN_MAX")
