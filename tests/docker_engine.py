@@ -1,7 +1,7 @@
 """The container engine that some tests need: used where it is, and said where it is not.
 
-Without an engine such a test is skipped, with one line that says why. ``CONSILIUM_REQUIRE_DOCKER=1`` turns that into a
-failure: where the engine has to be, a test that does not run is no test that passed.
+Without an engine such a test is skipped, with one line that says why. ``CONSILIUM_REQUIRE_DOCKER=1`` turns
+that into a failure: where the engine has to be, a test that does not run is no test that passed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def what_is_missing(image: str | None = None) -> str | None:
 
 
 def require(image: str | None = None) -> None:
-    """Go on if containers can be started here, and of ``image``, which is never pulled; skip, or else fail."""
+    """Go on if containers can be started here, and of ``image``, which is not pulled; else skip, or fail."""
     missing = what_is_missing(image)
     if missing is None:
         return

@@ -66,10 +66,7 @@ class Looker:
             status=self.service.status(),
             tally=self.tally.copy(),
             seen={seat: epoch + at for seat, at in heard.items()},
-            lives={
-                held.participant_id: _life(held.rights.identity)
-                for held in reception.seats.values()
-            },
+            lives={held.participant_id: _life(held.rights.identity) for held in reception.seats.values()},
             sessions={"participant": len(reception.seats), "operator": len(reception.operators)},
             connections={kind: kinds[kind] for kind in CHANNELS},
             records=journal.durable,

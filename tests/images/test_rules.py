@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import docker_engine
 import pytest
 import yaml
-from expressions import IMAGE, PROMETHEUS, RULES, ROOT, alerts
+from expressions import IMAGE, PROMETHEUS, ROOT, RULES, alerts
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 RULE_TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
