@@ -322,7 +322,6 @@ def _build(
             await inbox.post(event)
 
     reloader = Reloader(configuration, read, tell, journal.sign_with, observer)
-    observer.configured(configuration.configured)
     reception = Reception(
         inbox.post,
         lambda from_seq: follow(journal, from_seq),
@@ -336,7 +335,9 @@ def _build(
     reloader.adopt = reception.adopt
     service = Service(debate, journal, reception, inbox, time.monotonic, first=first, observer=observer)
     if board is not None:
-        board.look_at(service, reception, journal, inbox, clock=time.monotonic, wall_clock=_wall_clock)
+        board.look_at(
+            service, reception, journal, inbox, reloader, clock=time.monotonic, wall_clock=_wall_clock
+        )
     return House(service, reception, journal, reloader, board)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from arbiter.changes import Configured
     from arbiter.debate.effects import Channel
     from arbiter.edge.listener import HandshakeOutcome
     from consilium.errors import ErrorCode
@@ -40,9 +39,6 @@ class Observer:
 
     def heartbeat_returned(self, participant_id: str, seconds: float) -> None:
         """A seat's PONG came, so long after its PING was queued."""
-
-    def configured(self, configured: Configured) -> None:
-        """The Arbiter goes by this from now on."""
 
     def reloaded(self, *, taken: bool) -> None:
         """Certificates and profiles were read again, and taken or refused."""

@@ -108,7 +108,6 @@ class Reloader:
                 await self._tell(Reloaded(session, msg_id, names))
                 old, self.current = self.current, new
                 self.adopt(new.configured.profiles)
-                self._observer.configured(new.configured)
                 self._observer.reloaded(taken=True)
                 if new.signer.certificate != old.signer.certificate:
                     await self._sign(new.signer)

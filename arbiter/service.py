@@ -1,6 +1,7 @@
 """The driver: one inbox, one owner, effects performed in order.
 
-1. Only this task touches the debate; sessions, timers and the admin channel post to its one bounded inbox.
+1. Only this task changes the debate; sessions, timers and the admin channel post to its one bounded inbox.
+   `status` is for whoever looks between two events.
 2. It awaits nothing but the inbox and the transcript: a send is queued, and a full queue is that reader's
    failure, not everybody's delay.
 3. Records of one step are on disk before a message of that step is queued. While the disk refuses them the

@@ -359,7 +359,6 @@ async def house(
             await ends.post(event)
 
     reloader = Reloader(current, reads(own, folder, wall_clock), tell, journal.sign_with, observer)
-    observer.configured(current.configured)
     reception = Reception(
         ends.post,
         lambda from_seq: follow(journal, from_seq),
@@ -373,7 +372,7 @@ async def house(
     reloader.adopt = reception.adopt
     service = Service(debate, journal, reception, ends, clock, observer=observer)
     if board is not None:
-        board.look_at(service, reception, journal, ends, clock=clock, wall_clock=wall_clock)
+        board.look_at(service, reception, journal, ends, reloader, clock=clock, wall_clock=wall_clock)
     held = House(service, reception, journal, reloader, board)
     doors = contextlib.AsyncExitStack()
     if TRANSPORT == "unix":

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from arbiter.journal import Journal
     from arbiter.metrics.look import Look
     from arbiter.reception import Reception
+    from arbiter.reload import Reloader
     from arbiter.service import Service
 
 LAST_SCRAPE = 20.0
@@ -44,12 +45,13 @@ class Board:
         reception: Reception,
         journal: Journal,
         inbox: Inbox,
+        reloader: Reloader,
         *,
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
         """Show these from now on."""
-        self._looker = Looker(service, reception, journal, inbox, self.tally, clock, wall_clock)
+        self._looker = Looker(service, reception, journal, inbox, reloader, self.tally, clock, wall_clock)
 
     async def serve(self, listeners: Sequence[SocketListener]) -> None:
         """Answer who asks, until cancelled."""

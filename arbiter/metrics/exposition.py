@@ -196,16 +196,16 @@ READINGS: Mapping[str, Callable[[Look], Iterable[Sample]]] = {
     "consilium_rate_limit_hits_total": lambda look: _by(look.tally.rate_limits),
     "consilium_reloads_total": lambda look: _by(look.tally.reloads),
     "consilium_certificate_start_timestamp_seconds": lambda look: _by(
-        {held.name: held.since for held in certificates(look.tally.configuration)}
+        {held.name: held.since for held in certificates(look.configured)}
     ),
     "consilium_certificate_expiry_timestamp_seconds": lambda look: _by(
-        {held.name: held.until for held in certificates(look.tally.configuration)}
+        {held.name: held.until for held in certificates(look.configured)}
     ),
     "consilium_crl_this_update_timestamp_seconds": lambda look: _by(
-        {held.name: held.since for held in crls(look.tally.configuration)}
+        {held.name: held.since for held in crls(look.configured)}
     ),
     "consilium_crl_next_update_timestamp_seconds": lambda look: _by(
-        {held.name: held.until for held in crls(look.tally.configuration)}
+        {held.name: held.until for held in crls(look.configured)}
     ),
     "consilium_transcript_records_total": lambda look: _one(look.records),
     "consilium_transcript_size_bytes": lambda look: _one(look.size),

@@ -29,12 +29,12 @@ class Holds:
     until: float
 
 
-def certificates(configured: Configured | None) -> Sequence[Holds]:
+def certificates(configured: Configured) -> Sequence[Holds]:
     """The Arbiter's own certificate and its trust anchors. Of two with one name, the one that ends first."""
-    return () if configured is None else _certificates(configured.certificate, configured.anchors)
+    return _certificates(configured.certificate, configured.anchors)
 
 
-def crls(configured: Configured | None) -> Sequence[Holds]:
+def crls(configured: Configured) -> Sequence[Holds]:
     """The CRLs that newcomers are held against, by issuer."""
     del configured
     return ()

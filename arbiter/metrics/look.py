@@ -11,10 +11,12 @@ from consilium.messages import DebateState
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from arbiter.changes import Configured
     from arbiter.inbox import Inbox
     from arbiter.journal import Journal
     from arbiter.metrics.tally import Tally
     from arbiter.reception import Reception
+    from arbiter.reload import Reloader
     from arbiter.service import Service
     from consilium.identity import Identity
     from consilium.messages import Status
@@ -31,6 +33,7 @@ class Look:
 
     status: Status
     tally: Tally
+    configured: Configured
     seen: Mapping[str, float]
     lives: Mapping[str, tuple[float, float]]
     sessions: Mapping[str, int]
@@ -51,6 +54,7 @@ class Looker:
     reception: Reception
     journal: Journal
     inbox: Inbox
+    reloader: Reloader
     tally: Tally
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
@@ -65,6 +69,7 @@ class Looker:
         return Look(
             status=self.service.status(),
             tally=self.tally.copy(),
+            configured=self.reloader.current.configured,
             seen={seat: epoch + at for seat, at in heard.items()},
             lives={held.participant_id: _life(held.rights.identity) for held in reception.seats.values()},
             sessions={"participant": len(reception.seats), "operator": len(reception.operators)},

@@ -18,7 +18,6 @@ from consilium.errors import ErrorCode
 from consilium.records import TurnOutcome
 
 if TYPE_CHECKING:
-    from arbiter.changes import Configured
     from consilium.messages import Usage
     from consilium.records import TurnRecord
 
@@ -70,7 +69,6 @@ class Tally(Observer):
         self.reloads: Counter[str] = Counter({"taken": 0, "refused": 0})
         self.seen: dict[str, float] = {}
         self.round_trips: dict[str, float] = {}
-        self.configuration: Configured | None = None
         self._seats: set[str] = set()
 
     def copy(self) -> Tally:
@@ -82,7 +80,6 @@ class Tally(Observer):
         copied.usd, copied.seen, copied.round_trips = dict(self.usd), dict(self.seen), dict(self.round_trips)
         copied.turn_seconds = {seat: spread.copy() for seat, spread in self.turn_seconds.items()}
         copied.first_byte_seconds = {seat: spread.copy() for seat, spread in self.first_byte_seconds.items()}
-        copied.configuration = self.configuration
         return copied
 
     def turn_ended(self, turn: TurnRecord) -> None:
@@ -136,10 +133,6 @@ class Tally(Observer):
     def heartbeat_returned(self, participant_id: str, seconds: float) -> None:
         """See `Observer`."""
         _remember(self.round_trips, participant_id, seconds)
-
-    def configured(self, configured: Configured) -> None:
-        """See `Observer`."""
-        self.configuration = configured
 
     def reloaded(self, *, taken: bool) -> None:
         """See `Observer`."""

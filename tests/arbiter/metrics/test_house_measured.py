@@ -273,3 +273,21 @@ async def test_every_figure_but_the_crl_has_a_sample_of_its_kind_and_labels(tmp_
         }
         others = {name for name in page.families if name.startswith("consilium_")}
         assert others <= {name.removesuffix("_total") for name in CATALOGUE}
+
+
+async def test_a_debate_that_a_bug_has_ended_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house(tmp_path, council(("ada",)), measured=True) as home:
+        await scrape(home)
+
+        def fails(*_: object) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(home.debate, "handle", fails)
+        await home.guest("ada").arrive()
+        operator = await home.operator()
+        await operator.say(m.StatusRequest())
+        await until(lambda: home.house.service._broken)
+        assert (await scrape(home)).one_of("consilium_debate_state", "state") == "ERROR"
+        assert await home.outcome() is m.DebateState.ERROR
