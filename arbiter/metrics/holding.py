@@ -35,9 +35,12 @@ def certificates(configured: Configured) -> Sequence[Holds]:
 
 
 def crls(configured: Configured) -> Sequence[Holds]:
-    """The CRLs that newcomers are held against, by issuer."""
-    del configured
-    return ()
+    """The CRLs that newcomers are held against, by issuer: those in ``revocations``, if it has any."""
+    revocations = getattr(configured, "revocations", None)
+    lists = () if revocations is None else revocations.lists
+    held = [Holds(printable(each.issuer), each.this_update, each.next_update) for each in lists]
+    held.sort(key=lambda each: each.until, reverse=True)
+    return tuple({each.name: each for each in held}.values())
 
 
 @lru_cache(maxsize=2)
