@@ -82,7 +82,7 @@ class Service:
         self._first = first
         self._observer = observer
         self._stood_still = 0.0
-        self._still_since: float | None = None
+        self._still: tuple[float, str] | None = None  # since when it stands still now, and why
         self._refusal: str | None = None  # why it stood still, until the debate has heard of it
         self._set_aside: deque[Event] = deque()  # what came meanwhile
         self._begun = False
@@ -120,11 +120,11 @@ class Service:
         """Where the debate stands, for whoever looks between two events: it reads, and awaits nothing."""
         if self._broken:
             stand = {"debate_state": DebateState.ERROR, "reason": BUG}
-        elif self._journal.failure is not None and self._debate.state not in TERMINAL:
-            stand = {"debate_state": DebateState.PAUSED, "reason": as_reason(self._journal.failure)}
+        elif self._still is not None:
+            stand = {"debate_state": DebateState.PAUSED, "reason": as_reason(self._still[1])}
         else:
             stand = {}
-        now = self._clock() if self._still_since is None else self._still_since
+        now = self._clock() if self._still is None else self._still[0]
         return status.report(self._debate, now - self._stood_still).model_copy(update=stand)
 
     async def _begin(self) -> None:
@@ -215,31 +215,30 @@ class Service:
 
     async def _stand_still(self, reason: str) -> None:
         """Wait until the disk has taken what it refused. Raises `TranscriptError` if an operator ends it."""
-        self._still_since = since = self._clock()
+        since = self._clock()
+        self._still = since, reason
         log.error("the debate stands still, and goes on by itself once there is space: %s", reason)
         if self._debate.state in (DebateState.RUNNING, DebateState.RESUMING):
             self._reception.broadcast(messages.DebatePaused(reason=as_reason(reason)))
         try:
             while self._journal.failure is not None:
                 with anyio.move_on_after(RETRY):
-                    await self._put_off(reason, since - self._stood_still)
+                    await self._put_off(reason)
                 with suppress(TranscriptError):
                     await self._journal.retry()
         finally:
             self._stood_still += self._clock() - since
-            self._still_since = None
+            self._still = None
         self._refusal = reason
         log.warning("the transcript is written again, and nothing is missing; the debate is paused")
 
-    async def _put_off(self, reason: str, now: float) -> None:
+    async def _put_off(self, reason: str) -> None:
         """Set aside what comes; tell an operator who asks what is the matter, and let one end the debate."""
         while True:
             event = await self._inbox.receive()
             match event:
                 case events.StatusAsked(session, msg_id, effects.Channel.ADMIN):
-                    stand = {"debate_state": DebateState.PAUSED, "reason": as_reason(reason)}
-                    report = status.report(self._debate, now).model_copy(update=stand)
-                    self._reception.deliver(session, effects.Channel.ADMIN, report, msg_id)
+                    self._reception.deliver(session, effects.Channel.ADMIN, self.status(), msg_id)
                 case events.Operated(command=Terminate()):
                     self._set_aside.append(event)
                     raise TranscriptError(reason)

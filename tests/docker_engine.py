@@ -1,51 +1,70 @@
-"""The container engine that some tests need: used where it is, and said where it is not.
+"""The container engine, for tests marked `docker`: whether there is one, and commands to it.
 
-Without an engine such a test is skipped, with one line that says why. ``CONSILIUM_REQUIRE_DOCKER=1`` turns
-that into a failure: where the engine has to be, a test that does not run is no test that passed.
+Without an engine such a test is skipped, with one line that says why. CONSILIUM_REQUIRE_DOCKER=1 makes that a
+failure: where the engine has to be, a test that does not run is no test that passed.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import subprocess
+from functools import cache
+from pathlib import Path
 
 import pytest
 
-REQUIRED = "CONSILIUM_REQUIRE_DOCKER"
+ROOT = Path(__file__).parent.parent
+
+REQUIRE = "CONSILIUM_REQUIRE_DOCKER"
+
+BUILD_SECONDS = 900
 
 
-def run(*command: str, seconds: float = 60) -> str:
-    """Run ``docker`` with these arguments; return its output. Raises `AssertionError` with its complaint."""
-    done = subprocess.run(["docker", *command], capture_output=True, text=True, check=False, timeout=seconds)
-    assert done.returncode == 0, f"docker {' '.join(command)}: {done.stderr.strip()}"
-    return done.stdout
-
-
-@functools.cache
-def what_is_missing(image: str | None = None) -> str | None:
-    """Why no container can be started here, or none of ``image``; None when one can."""
+@cache
+def _missing(image: str | None) -> str:
+    """Why no container can be started here, or none of ``image``; empty when one can."""
     if shutil.which("docker") is None:
-        return "there is no docker command"
-    commands = [["info"]] if image is None else [["info"], ["image", "inspect", image]]
-    for command in commands:
+        return "docker is not installed"
+    for words in (["info"], *([["image", "inspect", image]] if image else [])):
         try:
-            done = subprocess.run(
-                ["docker", *command], capture_output=True, text=True, check=False, timeout=30
+            asked = subprocess.run(
+                ["docker", *words], capture_output=True, text=True, timeout=60, check=False
             )
         except subprocess.TimeoutExpired:
             return "the container engine does not answer"
-        if done.returncode:
-            return (done.stderr.strip().splitlines() or ["the container engine does not answer"])[-1]
-    return None
+        if asked.returncode:
+            return (asked.stderr.strip().splitlines() or ["the container engine does not answer"])[-1]
+    return ""
 
 
-def require(image: str | None = None) -> None:
-    """Go on if containers can be started here, and of ``image``, which is not pulled; else skip, or fail."""
-    missing = what_is_missing(image)
-    if missing is None:
-        return
-    if os.environ.get(REQUIRED) == "1":
-        pytest.fail(f"{REQUIRED}=1, and {missing}", pytrace=False)
-    pytest.skip(missing)
+def need_engine(image: str | None = None) -> None:
+    """Skip the test, or fail it, where no container can be started, or none of ``image``: none is pulled."""
+    if why := _missing(image):
+        if os.environ.get(REQUIRE) == "1":
+            pytest.fail(f"{why}, and {REQUIRE}=1", pytrace=False)
+        pytest.skip(why)
+
+
+def docker(*words: str, timeout: float = 120, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run one `docker` command. With ``check``, its failure is the test's, with what it said."""
+    done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=timeout, check=False)
+    if check and done.returncode:
+        raise AssertionError(f"docker {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
+    return done
+
+
+@cache
+def build(tag: str, dockerfile: str, *arguments: str, target: str | None = None) -> str:
+    """Build ``dockerfile`` of this repository as ``tag``, once a run of the tests; return the tag.
+
+    ``arguments`` are build arguments, ``NAME=value``; ``target`` is the stage, if not the last.
+    """
+    options = [word for argument in arguments for word in ("--build-arg", argument)]
+    stage = ["--target", target] if target else []
+    docker(
+        "build",
+        *("-q", "-t", tag, "-f", str(ROOT / dockerfile), *stage, *options, str(ROOT)),
+        timeout=BUILD_SECONDS,
+    )
+    return tag

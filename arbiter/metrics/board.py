@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from arbiter.reload import Reloader
     from arbiter.service import Service
 
+RECENT = 90.0
+"""Seconds since the last scrape after which another is not expected."""
+
 LAST_SCRAPE = 20.0
 """Seconds for which an Arbiter that was being scraped waits for its outcome to be fetched."""
 
@@ -58,11 +61,11 @@ class Board:
         await self._door.serve(listeners)
 
     async def last_scrape(self, seconds: float = LAST_SCRAPE) -> None:
-        """Wait until the outcome was fetched, if anybody ever came; at most so long.
+        """Wait until the outcome was fetched, if somebody fetches figures; at most so long.
 
         An Arbiter ends with its debate. Without this, what that came to would stand in no figure.
         """
-        if self._door.served:
+        if anyio.current_time() - self._door.served_at < RECENT:
             with anyio.move_on_after(seconds):
                 await self._fetched.wait()
 

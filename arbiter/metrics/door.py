@@ -41,7 +41,7 @@ _REQUEST = re.compile(rb"([A-Z]{1,16}) (\S{1,4000}) HTTP/1\.[01]")
 
 
 class MetricsDoor:
-    """Serves one page. ``made`` says how many times it was made and served."""
+    """Serves one page. ``on_served`` is called whenever somebody has been given it."""
 
     def __init__(
         self, make: Callable[[], Callable[[], bytes]], content_type: str, *, fresh: float = FRESH
@@ -55,8 +55,8 @@ class MetricsDoor:
         self._made_at = float("-inf")
         self._inside: dict[anyio.CancelScope, None] = {}
         self._broken = False
-        self.served = 0
-        """How often somebody was given the page."""
+        self.served_at = float("-inf")
+        """When somebody was last given the page, in the event loop's time."""
         self.on_served: Callable[[], None] = lambda: None
 
     async def serve(self, listeners: Sequence[SocketListener]) -> None:
@@ -96,7 +96,7 @@ class MetricsDoor:
         status = judge(await _head(stream))
         if status is HTTPStatus.OK and (page := await self._current()) is not None:
             await stream.send(_response(status, self._content_type, page))
-            self.served += 1
+            self.served_at = anyio.current_time()
             self.on_served()
         else:
             status = HTTPStatus.INTERNAL_SERVER_ERROR if status is HTTPStatus.OK else status

@@ -88,7 +88,7 @@ class Server:
 @contextlib.asynccontextmanager
 async def prometheus(folder: Path, targets: dict[str, str]) -> AsyncIterator[Server]:
     """The real one, with our configuration but for where things are, and how often it looks."""
-    docker_engine.require(IMAGE)
+    docker_engine.need_engine(IMAGE)
     there = folder / "prometheus"
     shutil.copytree(PROMETHEUS, there)
     free = (await bind(HOST, 0, setting="prometheus"))[0]
@@ -106,18 +106,18 @@ async def prometheus(folder: Path, targets: dict[str, str]) -> AsyncIterator[Ser
     mounted = ("--volume", f"{there}:/etc/prometheus:ro")
     files = ("--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus")
     listen = f"--web.listen-address={HOST}:{port}"
-    await anyio.to_thread.run_sync(docker_engine.run, "run", *options, *mounted, IMAGE, *files, listen)
+    await anyio.to_thread.run_sync(docker_engine.docker, "run", *options, *mounted, IMAGE, *files, listen)
     server = Server(port)
     try:
         with anyio.fail_after(PATIENCE):
             while not await server.is_ready():
-                state = docker_engine.run("inspect", "--format", "{{.State.Status}}", name).strip()
-                assert state == "running", docker_engine.run("logs", name)
+                state = docker_engine.docker("inspect", "--format", "{{.State.Status}}", name).stdout.strip()
+                assert state == "running", docker_engine.docker("logs", name).stderr
                 await anyio.sleep(0.2)
         yield server
     finally:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(docker_engine.run, "rm", "--force", "--volumes", name)
+            await anyio.to_thread.run_sync(docker_engine.docker, "rm", "--force", "--volumes", name)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,18 @@ def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run promtool on files of ``images/prometheus``: the one on PATH, or else the image's."""
     command = [shutil.which("promtool") or ""]
     if not command[0]:
-        docker_engine.require(IMAGE)
-        there = ("--rm", "--network", "none", "--volume", f"{PROMETHEUS}:/p:ro", "--workdir", "/p")
+        docker_engine.need_engine(IMAGE)
+        there = (
+            "--rm",
+            "--user",
+            "0",
+            "--network",
+            "none",
+            "--volume",
+            f"{PROMETHEUS}:/p:ro",
+            "--workdir",
+            "/p",
+        )
         command = ["docker", "run", *there, "--entrypoint", "promtool", IMAGE]
     return subprocess.run(
         [*command, *arguments], capture_output=True, text=True, check=False, timeout=50, cwd=PROMETHEUS
