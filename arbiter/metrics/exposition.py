@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from arbiter.debate.roster import Standing
-from arbiter.metrics.catalogue import CATALOGUE
+from arbiter.metrics.catalogue import CATALOGUE, TURN_SECONDS
 from arbiter.metrics.holding import certificates, crls
 from arbiter.metrics.tally import Spread
 from consilium import __version__
@@ -131,6 +131,12 @@ def _turns(look: Look) -> Iterator[Sample]:
             yield (seat, outcome.value), look.tally.turns[seat, outcome.value]
 
 
+def _turn_seconds(look: Look) -> Iterator[Sample]:
+    # From the start: Prometheus takes the first value of a series for its beginning, and would miss a turn.
+    seats = {seat.participant_id: Spread(TURN_SECONDS) for seat in look.status.seats}
+    return _spreads(seats | look.tally.turn_seconds)
+
+
 def _caps(cost: Cost) -> Iterator[Sample]:
     used = {
         "max_rounds": cost.rounds,
@@ -171,7 +177,7 @@ READINGS: Mapping[str, Callable[[Look], Iterable[Sample]]] = {
     ),
     "consilium_seat_isolation": _isolations,
     "consilium_seat_turns_total": _turns,
-    "consilium_seat_turn_seconds": lambda look: _spreads(look.tally.turn_seconds),
+    "consilium_seat_turn_seconds": _turn_seconds,
     "consilium_seat_first_byte_seconds": lambda look: _spreads(look.tally.first_byte_seconds),
     "consilium_seat_tokens_total": _tokens,
     "consilium_seat_cached_tokens_total": lambda look: _by(look.tally.cached),

@@ -45,6 +45,7 @@ async def test_a_debate_shows_its_state_its_cost_and_its_seats(tmp_path: Path) -
         assert page.one_of("consilium_seat_isolation", "isolation", seat=one) == "unknown"
         assert page("consilium_seat_connected", seat=one) == 1
         assert page("consilium_seat_turns_total", seat=one, outcome="speech") == 0
+        assert page("consilium_seat_turn_seconds_count", seat=one) == 0
         assert page("consilium_debate_cap_used_ratio", cap="max_tokens") == 0
         assert page("consilium_seat_tokens_total", seat=one, kind="in") is None, "unknown is not zero"
 
