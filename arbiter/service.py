@@ -23,10 +23,11 @@ from arbiter.connection import to_error
 from arbiter.debate import effects, events, status
 from arbiter.debate.states import TERMINAL
 from arbiter.inbox import SIZE
+from arbiter.observe import NOBODY
 from consilium import messages
 from consilium.errors import PeerError, TranscriptError
 from consilium.messages import DebateState, Terminate, as_reason
-from consilium.records import EventName, EventRecord
+from consilium.records import EventName, EventRecord, TurnRecord
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from arbiter.debate.events import Event
     from arbiter.inbox import Inbox
     from arbiter.journal import Journal
+    from arbiter.observe import Observer
     from arbiter.reception import Reception
     from consilium.records import AnyEntry
 
@@ -65,6 +67,7 @@ class Service:
         clock: Callable[[], float],
         *,
         first: Sequence[Effect] | None = None,
+        observer: Observer = NOBODY,
     ) -> None:
         """``first`` is what takes up a debate that had begun; without, ``debate`` is a new one.
 
@@ -76,7 +79,9 @@ class Service:
         self._inbox = inbox
         self._clock = clock
         self._first = first
+        self._observer = observer
         self._stood_still = 0.0
+        self._still_since: float | None = None
         self._refusal: str | None = None  # why it stood still, until the debate has heard of it
         self._set_aside: deque[Event] = deque()  # what came meanwhile
         self._begun = False
@@ -108,6 +113,17 @@ class Service:
                 event = await self._receive()
                 if not self._broken:
                     await self._guard(self._step(event))
+
+    def status(self) -> messages.Status:
+        """Where the debate stands, for whoever looks between two events: it reads, and awaits nothing."""
+        if self._broken:
+            stand = {"debate_state": DebateState.ERROR, "reason": BUG}
+        elif self._journal.failure is not None and self._debate.state not in TERMINAL:
+            stand = {"debate_state": DebateState.PAUSED, "reason": as_reason(self._journal.failure)}
+        else:
+            stand = {}
+        now = self._clock() if self._still_since is None else self._still_since
+        return status.report(self._debate, now - self._stood_still).model_copy(update=stand)
 
     async def _begin(self) -> None:
         await self._carry_out(self._debate.open() if self._first is None else self._first)
@@ -160,6 +176,9 @@ class Service:
         entries = [effect.entry for effect in todo if isinstance(effect, effects.Append)]
         if entries:
             await self._record(entries)
+        for entry in entries:
+            if isinstance(entry, TurnRecord):
+                self._observer.turn_ended(entry)
         for effect in todo:
             match effect:
                 case effects.Append():
@@ -184,7 +203,7 @@ class Service:
 
     async def _stand_still(self, reason: str) -> None:
         """Wait until the disk has taken what it refused. Raises `TranscriptError` if an operator ends it."""
-        since = self._clock()
+        self._still_since = since = self._clock()
         log.error("the debate stands still, and goes on by itself once there is space: %s", reason)
         if self._debate.state in (DebateState.RUNNING, DebateState.RESUMING):
             self._reception.broadcast(messages.DebatePaused(reason=as_reason(reason)))
@@ -196,6 +215,7 @@ class Service:
                     await self._journal.retry()
         finally:
             self._stood_still += self._clock() - since
+            self._still_since = None
         self._refusal = reason
         log.warning("the transcript is written again, and nothing is missing; the debate is paused")
 

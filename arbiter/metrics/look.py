@@ -1,0 +1,81 @@
+"""Where things stand at one moment: taken on the event loop between two events, written down in a thread."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from consilium.messages import DebateState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from arbiter.inbox import Inbox
+    from arbiter.journal import Journal
+    from arbiter.metrics.tally import Tally
+    from arbiter.reception import Reception
+    from arbiter.service import Service
+    from consilium.messages import Status
+
+CHANNELS = ("control", "data", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at an Arbiter. Times of ``seen`` and ``expires`` are seconds since the epoch, by seat."""
+
+    status: Status
+    tally: Tally
+    seen: Mapping[str, float]
+    expires: Mapping[str, float]
+    sessions: Mapping[str, int]
+    connections: Mapping[str, int]
+    records: int
+    size: int
+    syncs: int
+    sync_seconds: float
+    refused: bool
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Looker:
+    """Who takes looks. Both clocks are those of the reception: monotonic, and since the epoch."""
+
+    service: Service
+    reception: Reception
+    journal: Journal
+    inbox: Inbox
+    tally: Tally
+    clock: Callable[[], float]
+    wall_clock: Callable[[], float]
+
+    def __call__(self) -> Look:
+        """Look. Reads, and awaits nothing."""
+        reception, journal = self.reception, self.journal
+        heard = dict(self.tally.seen)
+        heard |= {held.participant_id: held.heartbeat.heard_at for held in reception.seats.values()}
+        epoch = self.wall_clock() - self.clock()
+        kinds = Counter(connection.kind.value for connection in reception.connections)
+        return Look(
+            status=self.service.status(),
+            tally=self.tally.copy(),
+            seen={seat: epoch + at for seat, at in heard.items()},
+            expires={
+                held.participant_id: held.rights.identity.not_after for held in reception.seats.values()
+            },
+            sessions={"participant": len(reception.seats), "operator": len(reception.operators)},
+            connections={kind: kinds[kind] for kind in CHANNELS},
+            records=journal.durable,
+            size=journal.size,
+            syncs=journal.stats.syncs,
+            sync_seconds=journal.stats.sync_seconds,
+            refused=journal.failure is not None,
+            waiting=len(self.inbox),
+        )
+
+
+def is_over(look: Look) -> bool:
+    """Whether the debate has its outcome."""
+    return look.status.debate_state in (DebateState.FINISHED, DebateState.STOPPED_BY_CAP, DebateState.ERROR)
