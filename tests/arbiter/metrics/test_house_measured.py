@@ -172,7 +172,9 @@ async def test_certificates_and_reloads_show(tmp_path: Path) -> None:
         assert page("consilium_reloads_total", result="taken") == 0
 
         operator = await home.operator()
-        home.authority.issue("arbiter", profile="arbiter", dns=["localhost"], ips=["127.0.0.1"], days=1, replace=True)
+        home.authority.issue(
+            "arbiter", profile="arbiter", dns=["localhost"], ips=["127.0.0.1"], days=1, replace=True
+        )
         assert isinstance(await operator.ask(m.Reload()), m.AdminOk)
         page = await scrape(home)
         assert page("consilium_reloads_total", result="taken") == 1

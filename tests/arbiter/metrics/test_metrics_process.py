@@ -56,15 +56,13 @@ def arbiter(folder: Path, rules: Council, *more: str, **env: str) -> Iterator[tu
 @pytest.mark.e2e
 @pytest.mark.anyio
 async def test_metrics_are_off_unless_a_port_is_given(tmp_path: Path) -> None:
-    with arbiter(tmp_path, council()) as (process, said):
+    with arbiter(tmp_path, council()) as (_, said):
         assert set(said) == {"event", "control", "data", "admin"}
-        maps = (tmp_path / f"/proc/{process.pid}/maps").read_text()
-        assert maps
     with arbiter(tmp_path, council(), CONSILIUM_METRICS_PORT="0") as (_, said):
         assert (await ask(said["metrics"])).status == 200
-    with arbiter(tmp_path, council(), "--metrics-port", "0", "--metrics-host", "127.0.0.2") as (_, said):
-        with pytest.raises(OSError, match="connect"):
-            await ask(said["metrics"])
+    elsewhere = ("--metrics-port", "0", "--metrics-host", "127.0.0.2")
+    with arbiter(tmp_path, council(), *elsewhere) as (_, said), pytest.raises(OSError, match="connect"):
+        await ask(said["metrics"])
 
 
 def test_without_the_port_the_library_is_not_even_imported() -> None:
@@ -111,8 +109,10 @@ async def test_an_arbiter_that_was_killed_counts_from_where_the_record_stands(tm
         process.wait(20)
     seat = ada.granted.participant_id
     with arbiter(tmp_path, rules, "--metrics-port", "0") as (_, said):
-        with anyio.fail_after(20):
-            after = Page((await ask(said["metrics"])).body)
+        after = Page(b"")
+        with anyio.fail_after(20):  # the lost turn is counted once its record is on disk
+            while not after("consilium_seat_turns_total", seat=seat, outcome="lost"):
+                after = Page((await ask(said["metrics"])).body)
         for name, labels in (
             ("consilium_seat_turns_total", {"outcome": "speech"}),
             ("consilium_seat_tokens_total", {"kind": "in"}),
@@ -120,6 +120,7 @@ async def test_an_arbiter_that_was_killed_counts_from_where_the_record_stands(tm
         ):
             assert after(name, seat=seat, **labels) == before(name, seat=seat, **labels) != 0
         assert after("consilium_seat_turns_total", seat=seat, outcome="lost") == 1
-        assert after("consilium_transcript_records_total") >= before("consilium_transcript_records_total")
+        records = "consilium_transcript_records_total"
+        assert (after(records) or 0) > (before(records) or 0)
         assert after.one_of("consilium_debate_state", "state") == "PAUSED"
         assert after("consilium_seat_last_seen_timestamp_seconds", seat=seat) is None

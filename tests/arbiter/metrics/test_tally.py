@@ -18,9 +18,7 @@ from consilium.messages import Meta, Phase, Usage
 from consilium.records import TurnOutcome, TurnRecord
 
 
-def turn(
-    seat: str = "ada_AB12CD34", outcome: TurnOutcome = TurnOutcome.SPEECH, **changes: Any
-) -> TurnRecord:
+def turn(seat: str = "ada_AB12CD34", outcome: TurnOutcome = TurnOutcome.SPEECH, **changes: Any) -> TurnRecord:
     fields: dict[str, Any] = {
         "turn_id": 1,
         "participant_id": seat,
@@ -112,7 +110,8 @@ def test_a_copy_does_not_change_with_what_happens_after() -> None:
     assert copied.tokens["ada_AB12CD34", "in"] == 5
     assert sum(copied.first_byte_seconds["ada_AB12CD34"].counts) == 1
     assert sum(copied.turn_seconds["ada_AB12CD34"].counts) == 1
-    assert not (copied.cached or copied.usd)
+    assert not copied.cached
+    assert not copied.usd
     every = (copied.refusals, copied.rate_limits, copied.handshakes, copied.sessions, copied.reloads)
     assert [each.total() for each in every] == [0] * 5
     now = (counted.refusals, counted.rate_limits, counted.handshakes, counted.sessions, counted.reloads)
