@@ -143,6 +143,13 @@ SEATS = (
         "seconds",
     ),
     Figure(
+        "consilium_seat_certificate_start_timestamp_seconds",
+        "gauge",
+        "When the certificate of a seat that is connected began to hold, since the epoch.",
+        ("seat",),
+        "seconds",
+    ),
+    Figure(
         "consilium_seat_certificate_expiry_timestamp_seconds",
         "gauge",
         "When the certificate of a seat that is connected ends, since the epoch.",
@@ -161,6 +168,13 @@ ARBITER = (
     Figure("consilium_rate_limit_hits_total", "counter", "Messages over their profile's rate.", ("channel",)),
     Figure(
         "consilium_reloads_total", "counter", "Certificates and profiles read again, or refused.", ("result",)
+    ),
+    Figure(
+        "consilium_certificate_start_timestamp_seconds",
+        "gauge",
+        "When that certificate began to hold.",
+        ("holder",),
+        "seconds",
     ),
     Figure(
         "consilium_certificate_expiry_timestamp_seconds",

@@ -181,7 +181,12 @@ READINGS: Mapping[str, Callable[[Look], Iterable[Sample]]] = {
     "consilium_seat_turns_since_speech": lambda look: _by(look.status.turns_since),
     "consilium_seat_last_seen_timestamp_seconds": lambda look: _of_roster(look, look.seen),
     "consilium_seat_heartbeat_round_trip_seconds": lambda look: _of_roster(look, look.tally.round_trips),
-    "consilium_seat_certificate_expiry_timestamp_seconds": lambda look: _of_roster(look, look.expires),
+    "consilium_seat_certificate_start_timestamp_seconds": lambda look: _of_roster(
+        look, {seat: life[0] for seat, life in look.lives.items()}
+    ),
+    "consilium_seat_certificate_expiry_timestamp_seconds": lambda look: _of_roster(
+        look, {seat: life[1] for seat, life in look.lives.items()}
+    ),
     "consilium_build_info": lambda _: [((__version__, platform.python_version()), 1)],
     "consilium_sessions": lambda look: _by(look.sessions),
     "consilium_sessions_opened_total": lambda look: _by(look.tally.sessions),
@@ -190,6 +195,9 @@ READINGS: Mapping[str, Callable[[Look], Iterable[Sample]]] = {
     "consilium_refusals_total": lambda look: _by(look.tally.refusals),
     "consilium_rate_limit_hits_total": lambda look: _by(look.tally.rate_limits),
     "consilium_reloads_total": lambda look: _by(look.tally.reloads),
+    "consilium_certificate_start_timestamp_seconds": lambda look: _by(
+        {held.name: held.since for held in certificates(look.tally.configuration)}
+    ),
     "consilium_certificate_expiry_timestamp_seconds": lambda look: _by(
         {held.name: held.until for held in certificates(look.tally.configuration)}
     ),

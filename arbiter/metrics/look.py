@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from arbiter.metrics.tally import Tally
     from arbiter.reception import Reception
     from arbiter.service import Service
+    from consilium.identity import Identity
     from consilium.messages import Status
 
 CHANNELS = ("control", "data", "admin")
@@ -23,12 +24,15 @@ CHANNELS = ("control", "data", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at an Arbiter. Times of ``seen`` and ``expires`` are seconds since the epoch, by seat."""
+    """One look at an Arbiter. Times are seconds since the epoch.
+
+    By seat: ``seen`` is when its last line came, ``lives`` the first and last moment of its certificate.
+    """
 
     status: Status
     tally: Tally
     seen: Mapping[str, float]
-    expires: Mapping[str, float]
+    lives: Mapping[str, tuple[float, float]]
     sessions: Mapping[str, int]
     connections: Mapping[str, int]
     records: int
@@ -62,8 +66,9 @@ class Looker:
             status=self.service.status(),
             tally=self.tally.copy(),
             seen={seat: epoch + at for seat, at in heard.items()},
-            expires={
-                held.participant_id: held.rights.identity.not_after for held in reception.seats.values()
+            lives={
+                held.participant_id: _life(held.rights.identity)
+                for held in reception.seats.values()
             },
             sessions={"participant": len(reception.seats), "operator": len(reception.operators)},
             connections={kind: kinds[kind] for kind in CHANNELS},
@@ -74,6 +79,10 @@ class Looker:
             refused=journal.failure is not None,
             waiting=len(self.inbox),
         )
+
+
+def _life(identity: Identity) -> tuple[float, float]:
+    return identity.not_after - identity.lifetime_s, identity.not_after
 
 
 def is_over(look: Look) -> bool:
