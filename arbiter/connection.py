@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from arbiter import permissions
 from arbiter.debate.effects import Channel as Kind
 from arbiter.edge.limits import TokenBucket
+from arbiter.observe import NOBODY
 from consilium import messages
 from consilium.codec import Codec
 from consilium.errors import ChannelBroken, ChannelError, ErrorCode, PeerError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from arbiter.admission import Rights
+    from arbiter.observe import Observer
     from arbiter.session import Outbox
     from consilium.channel import Channel
     from consilium.codec import Line
@@ -39,6 +41,7 @@ class Connection:
     outbox: Outbox
     bucket: TokenBucket
     tasks: TaskGroup
+    observer: Observer = NOBODY
     registered: bool = False
     unreadable: bool = False
     undeliverable: str | None = None
@@ -54,6 +57,7 @@ class Connection:
             raise
         with answering(line):
             if not self.bucket.take(now()):
+                self.observer.rate_limited(self.kind)
                 raise PeerError(ErrorCode.RATE_LIMITED, "too many messages")
             permissions.check_message(self.rights, self.kind, line.message, registered=self.registered)
         return line

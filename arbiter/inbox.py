@@ -28,6 +28,9 @@ class Inbox:
         self._emptied = anyio.Event()
         self._closed = False
 
+    def __len__(self) -> int:
+        return len(self._events)
+
     def __enter__(self) -> Self:
         return self
 

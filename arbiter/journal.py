@@ -115,6 +115,11 @@ class Journal:
         return self._writer.durable
 
     @property
+    def size(self) -> int:
+        """How many bytes they take."""
+        return self._ends[self._writer.durable]
+
+    @property
     def failure(self) -> str | None:
         """Why what was appended is not on disk, while the disk refuses it: then `retry` tries again."""
         return self._writer.failure

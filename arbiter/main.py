@@ -28,6 +28,7 @@ from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.edge.sockets import open_sockets
 from arbiter.inbox import Inbox
 from arbiter.journal import Journal
+from arbiter.observe import NOBODY
 from arbiter.reception import Reception
 from arbiter.reload import Configuration, Reloader
 from arbiter.service import Service
@@ -36,6 +37,7 @@ from consilium.identity import fingerprint
 from consilium.lifeline import until_orphaned
 from consilium.messages import DebateState
 from consilium.ports import Ports
+from consilium.records import TurnRecord
 from consilium.settings import load_council
 from consilium.sockets import SOCKET_DIR
 
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
     from arbiter.debate.effects import Effect
     from arbiter.debate.events import Event
+    from arbiter.metrics.board import Board
+    from arbiter.observe import Observer
     from arbiter.recovery import Recovered
     from consilium.config import Council
     from consilium.headseal import HeadSigner
@@ -70,6 +74,7 @@ examples:
   consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --control-port 0 \\
       --data-port 0 --admin-port 0        (any free ports; they are printed)
   consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --listen unix
+  consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --metrics-port 9100
 
 SIGHUP, or `consilium admin reload`, has it read its certificates and profiles again.
 It prints one JSON line once it listens, and ends with the debate: 0 when that reached an outcome. If it was
@@ -120,6 +125,17 @@ def parser() -> argparse.ArgumentParser:
             metavar="PORT",
             help=f"default {port}, or CONSILIUM_{name.upper()}_PORT; 0 is any free one",
         )
+    made.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve Prometheus at /metrics there (default: nowhere, or CONSILIUM_METRICS_PORT)",
+    )
+    made.add_argument(
+        "--metrics-host",
+        metavar="HOST",
+        help="address for that, without TLS (default 127.0.0.1, or CONSILIUM_METRICS_HOST)",
+    )
     made.add_argument("--lifeline", action="store_true", help="end when standard input closes")
     return made
 
@@ -136,12 +152,14 @@ class House:
     """What the three doors and the owner share, and what came of the debate.
 
     ``outcome`` is None until there is one; ``whole`` is false once the transcript is known not to be.
+    ``board`` is there where somebody measures.
     """
 
     service: Service
     reception: Reception
     journal: Journal
     reloader: Reloader
+    board: Board | None = None
     outcome: DebateState | None = None
     whole: bool = True
 
@@ -158,6 +176,8 @@ class House:
             tasks.start_soon(self.service.linger)
             await self.close()  # Whoever watches has seen the end once the record has one.
             await self.reception.farewell(grace)
+            if self.board is not None:
+                await self.board.last_scrape()
             tasks.cancel_scope.cancel()
 
     async def close(self) -> None:
@@ -171,7 +191,8 @@ class House:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    places = ("listen", "socket_dir", "host", "control_port", "data_port", "admin_port")
+    tcp = ("host", "control_port", "data_port", "admin_port")
+    places = ("listen", "socket_dir", *tcp, "metrics_host", "metrics_port")
     ports = Ports.of(**{name: getattr(args, name) for name in places})
     council = load_council(args.council)
 
@@ -180,9 +201,13 @@ async def _run(args: argparse.Namespace) -> int:
 
     configuration = read()
     async with contextlib.AsyncExitStack() as stack:
-        listeners = await _listen(ports, stack)
-        begun = await _begin(council, configuration, args.transcript)
-        house = _build(*begun, stack, configuration, read=read)
+        listeners = dict(await _listen(ports, stack))
+        if ports.metrics_port is not None:
+            listeners["metrics"] = await _bind("metrics", ports.metrics_host, ports.metrics_port, stack)
+        board = _board(ports)
+        observer = NOBODY if board is None else board.tally
+        begun = await _begin(council, configuration, args.transcript, observer)
+        house = _build(*begun, stack, configuration, read=read, board=board)
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(_stop_on_signal, tasks.cancel_scope)
@@ -204,13 +229,29 @@ async def _listen(ports: Ports, stack: contextlib.AsyncExitStack) -> Listeners:
     """Open the three ports or sockets, to be closed by ``stack``. Raises `UserError`."""
     if ports.sockets is not None:
         return await stack.enter_async_context(open_sockets(ports.sockets))
-    listeners: dict[str, Sequence[SocketListener]] = {}
-    for name in ("control", "data", "admin"):
-        setting = f"--{name}-port or CONSILIUM_{name.upper()}_PORT"
-        listeners[name] = await bind(ports.host, getattr(ports, f"{name}_port"), setting=setting)
-        for listener in listeners[name]:
-            await stack.enter_async_context(listener)
+    return {
+        name: await _bind(name, ports.host, getattr(ports, f"{name}_port"), stack)
+        for name in ("control", "data", "admin")
+    }
+
+
+async def _bind(
+    name: str, host: str, port: int, stack: contextlib.AsyncExitStack
+) -> Sequence[SocketListener]:
+    """Listen on a port, until ``stack`` is left. Raises `UserError`."""
+    listeners = await bind(host, port, setting=f"--{name}-port or CONSILIUM_{name.upper()}_PORT")
+    for listener in listeners:
+        await stack.enter_async_context(listener)
     return listeners
+
+
+def _board(ports: Ports) -> Board | None:
+    """Who measures, if a port says that somebody shall."""
+    if ports.metrics_port is None:
+        return None
+    from arbiter.metrics.board import Board  # noqa: PLC0415 - nobody else pays for prometheus_client
+
+    return Board()
 
 
 def _open(signer: HeadSigner, path: Path) -> tuple[Journal, Recovered | None]:
@@ -221,7 +262,7 @@ def _open(signer: HeadSigner, path: Path) -> tuple[Journal, Recovered | None]:
 
 
 async def _begin(
-    council: Council, configuration: Configuration, path: Path
+    council: Council, configuration: Configuration, path: Path, observer: Observer
 ) -> tuple[Debate, Journal, list[Effect]]:
     """A new debate, or the one in the transcript, and what is to be done first. Raises `UserError`."""
     journal, recovered = _open(configuration.signer, path)
@@ -235,6 +276,9 @@ async def _begin(
         with contextlib.suppress(TranscriptError):
             await journal.close()
         raise
+    for _, entry in recovered.told:
+        if isinstance(entry, TurnRecord):
+            observer.turn_ended(entry)
     # At the time of the last record: what came after was not part of the debate.
     first = debate.restart(RESTARTED, recovered.until)
     log.warning("the debate in %s goes on after %d turns: %s", path, debate.turn_counter, debate.state)
@@ -268,14 +312,16 @@ def _build(
     configuration: Configuration,
     *,
     read: Callable[[], Configuration],
+    board: Board | None,
 ) -> House:
+    observer = NOBODY if board is None else board.tally
     inbox = stack.enter_context(Inbox())
 
     async def tell(event: Event) -> None:
         with contextlib.suppress(anyio.BrokenResourceError):  # The owner is gone, and needs to know no more.
             await inbox.post(event)
 
-    reloader = Reloader(configuration, read, tell, journal.sign_with)
+    reloader = Reloader(configuration, read, tell, journal.sign_with, observer)
     reception = Reception(
         inbox.post,
         lambda from_seq: follow(journal, from_seq),
@@ -284,10 +330,15 @@ def _build(
         heartbeat=debate.council.limits.heartbeat_seconds,
         clock=time.monotonic,
         wall_clock=_wall_clock,
+        observer=observer,
     )
     reloader.adopt = reception.adopt
-    service = Service(debate, journal, reception, inbox, time.monotonic, first=first)
-    return House(service, reception, journal, reloader)
+    service = Service(debate, journal, reception, inbox, time.monotonic, first=first, observer=observer)
+    if board is not None:
+        board.look_at(
+            service, reception, journal, inbox, reloader, clock=time.monotonic, wall_clock=_wall_clock
+        )
+    return House(service, reception, journal, reloader, board)
 
 
 def _wall_clock() -> float:
@@ -308,25 +359,29 @@ def _open_doors(
     listeners: Listeners,
     house: House,
 ) -> None:
-    observe = _Observer()
+    observe = _Porter(NOBODY if house.board is None else house.board.tally)
     reception = house.reception
 
     def context() -> ssl.SSLContext:
         return house.reloader.current.context
 
     handlers = {"control": reception.control, "data": reception.data, "admin": reception.admin}
+    if house.board is not None:
+        tasks.start_soon(house.board.serve, listeners["metrics"])
     for name, handler in handlers.items():
         tasks.start_soon(Door(context, handler, observe).serve, listeners[name])
 
 
-class _Observer:
+class _Porter:
     """Writes down who was turned away at the door, as far as the log can take it."""
 
-    def __init__(self) -> None:
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
         self._bucket = TokenBucket(LOG_RATE, LOG_BURST)
         self._silenced = 0
 
     def __call__(self, outcome: HandshakeOutcome, peer: str, detail: str) -> None:
+        self._observer.shook_hands(outcome)
         if outcome is HandshakeOutcome.ACCEPTED:
             return
         if not self._bucket.take(time.monotonic()):

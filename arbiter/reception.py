@@ -20,6 +20,7 @@ from arbiter.connection import CODECS, Connection, answering, to_error
 from arbiter.debate import events
 from arbiter.debate.effects import Channel as Kind
 from arbiter.edge.limits import TokenBucket
+from arbiter.observe import NOBODY
 from arbiter.session import PARTING, WRITE_TIMEOUT, Outbox, Registration, Session
 from arbiter.tokens import LIFETIME, TokenLedger
 from consilium import messages
@@ -29,10 +30,11 @@ from consilium.conversation import Beat, Heartbeat
 from consilium.errors import ChannelClosed, ChannelError, ErrorCode, PeerError, TranscriptError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 
     from arbiter.admission import Rights
     from arbiter.debate.events import Event
+    from arbiter.observe import Observer
     from consilium.codec import Line
     from consilium.messages import Message
     from consilium.profile import CapabilityProfile
@@ -63,6 +65,7 @@ class Reception:
         heartbeat: float,
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
+        observer: Observer = NOBODY,
     ) -> None:
         """``post`` puts an event into the owner's inbox; once the owner is gone, `anyio.BrokenResourceError`.
 
@@ -77,12 +80,18 @@ class Reception:
         self._interval = heartbeat
         self._clock = clock
         self._wall_clock = wall_clock
+        self._observer = observer
         self._tokens = TokenLedger()
         self._log_bucket = TokenBucket(LOG_RATE, LOG_BURST)
         self._something_ended = anyio.Event()
         self.seats: dict[str, Registration] = {}
         self.operators: dict[str, Session] = {}
         self._connections: dict[Outbox, Connection] = {}
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """Everything that is connected, whether or not it has said whose it is."""
+        return self._connections.values()
 
     # --- what the owner of the debate calls -----------------------------------------------------------
 
@@ -168,6 +177,7 @@ class Reception:
             held.end("heartbeat_missed")
         elif beat is Beat.PING:
             ping = messages.Ping(ts=int(self._wall_clock() * 1000))
+            held.pinged = ping.ts, now
             self.deliver(held.session_id, kind, ping, None)
 
     # --- what the listeners call ----------------------------------------------------------------------
@@ -191,15 +201,17 @@ class Reception:
             rights = self._entitled(stream, kind)
         except PeerError as refusal:
             self._note(peer, kind, refusal)
+            self._observer.refused(refusal.code)
             await _turn_away(stream, kind, refusal)
             return
         profile = rights.profile
         channel: Channel[Any] = Channel(stream, CODECS[kind], prefix="a", limit=profile.max_message_bytes)
         bucket = TokenBucket(profile.messages_per_second, profile.burst)
-        outbox = Outbox(channel, WATCH_TIMEOUT if kind is Kind.ADMIN else WRITE_TIMEOUT)
+        patience = WATCH_TIMEOUT if kind is Kind.ADMIN else WRITE_TIMEOUT
+        outbox = Outbox(channel, patience, self._observer)
         try:
             async with anyio.create_task_group() as tasks:
-                connection = Connection(kind, rights, channel, outbox, bucket, tasks)
+                connection = Connection(kind, rights, channel, outbox, bucket, tasks, self._observer)
                 self._connections[outbox] = connection
                 tasks.start_soon(connection.write)
                 try:
@@ -254,7 +266,7 @@ class Reception:
 
         async def take(line: Line[Any]) -> None:
             nonlocal leaves
-            held.heartbeat.heard(self._clock())
+            self._heard(held, line)
             leaves = leaves or isinstance(line.message, messages.Unreg)
             if not connection.answer_ping(line):
                 await self._tell(translate.from_control(held.session_id, held.name, held.rights, line))
@@ -278,6 +290,7 @@ class Reception:
             held.over.set()
             self._tokens.void(held.session_id)
             del self.seats[held.session_id]
+            self._observer.seat_gone(held.participant_id, held.heartbeat.heard_at)
             # Whatever the hurry, the debate must hear of it: it would wait for this seat for ever.
             with anyio.CancelScope(shield=True):
                 await self._tell(events.SessionLost(held.session_id, held.reason or reason))
@@ -295,7 +308,18 @@ class Reception:
         )
         connection.registered = True
         self.seats[held.session_id] = held
+        self._observer.session_opened(held.rights.profile.role)
         return held
+
+    def _heard(self, held: Registration, line: Line[Any]) -> None:
+        """Note a sign of life, and how long it took if it is the PONG that is awaited."""
+        now = self._clock()
+        held.heartbeat.heard(now)
+        if held.pinged is not None and isinstance(line.message, messages.Pong):
+            ts, queued = held.pinged
+            if line.message.ts == ts:
+                held.pinged = None
+                self._observer.heartbeat_returned(held.participant_id, now - queued)
 
     def _registration(self, held: Registration, line: Line[Any], granted: admission.Granted) -> Event:
         token = secrets.token_urlsafe(32)
@@ -351,6 +375,7 @@ class Reception:
             outboxes={Kind.ADMIN: connection.outbox},
         )
         self.operators[held.session_id] = held
+        self._observer.session_opened(held.rights.profile.role)
 
         async def take(line: Line[Any]) -> None:
             held.heartbeat.heard(self._clock())

@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from arbiter.changes import Configured, changed
 from arbiter.debate.events import Reloaded
+from arbiter.observe import NOBODY
 from arbiter.profiles import load_profiles
 from consilium.certificate import CertificateRefused, identify_arbiter, validity
 from consilium.credentials import Credentials
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
+    from arbiter.observe import Observer
     from consilium.profile import CapabilityProfile
 
 log = logging.getLogger("arbiter")
@@ -79,12 +81,14 @@ class Reloader:
         read: Callable[[], Configuration],
         tell: Callable[[Reloaded], Awaitable[None]],
         sign_with: Callable[[HeadSigner], Awaitable[None]],
+        observer: Observer = NOBODY,
     ) -> None:
         """``read`` may block, and raises `UserError`. ``sign_with`` changes who signs the record's head."""
         self.current = current
         self._read = read
         self._tell = tell
         self._sign_with = sign_with
+        self._observer = observer
         self._lock = anyio.Lock()
         self.adopt: Callable[[Mapping[str, CapabilityProfile]], None] = lambda _: None
         """Told the profiles that apply from now on."""
@@ -96,6 +100,7 @@ class Reloader:
                 new = await anyio.to_thread.run_sync(self._read)
             except UserError as error:
                 log.error("nothing is reloaded, and what applied still does: %s", error)  # noqa: TRY400
+                self._observer.reloaded(taken=False)
                 raise
             names = changed(self.current.configured, new.configured)
             # An operator who leaves now must not leave it half done.
@@ -103,6 +108,7 @@ class Reloader:
                 await self._tell(Reloaded(session, msg_id, names))
                 old, self.current = self.current, new
                 self.adopt(new.configured.profiles)
+                self._observer.reloaded(taken=True)
                 if new.signer.certificate != old.signer.certificate:
                     await self._sign(new.signer)
             log.warning("reloaded; changed: %s", ", ".join(names) or "nothing")

@@ -1,6 +1,7 @@
 """The driver: one inbox, one owner, effects performed in order.
 
-1. Only this task touches the debate; sessions, timers and the admin channel post to its one bounded inbox.
+1. Only this task changes the debate; sessions, timers and the admin channel post to its one bounded inbox.
+   `status` is for whoever looks between two events.
 2. It awaits nothing but the inbox and the transcript: a send is queued, and a full queue is that reader's
    failure, not everybody's delay.
 3. Records of one step are on disk before a message of that step is queued. While the disk refuses them the
@@ -23,10 +24,11 @@ from arbiter.connection import to_error
 from arbiter.debate import effects, events, status
 from arbiter.debate.states import TERMINAL
 from arbiter.inbox import SIZE
+from arbiter.observe import NOBODY
 from consilium import messages
 from consilium.errors import PeerError, TranscriptError
 from consilium.messages import DebateState, Terminate, as_reason
-from consilium.records import EventName, EventRecord
+from consilium.records import EventName, EventRecord, TurnRecord
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from arbiter.debate.events import Event
     from arbiter.inbox import Inbox
     from arbiter.journal import Journal
+    from arbiter.observe import Observer
     from arbiter.reception import Reception
     from consilium.records import AnyEntry
 
@@ -65,6 +68,7 @@ class Service:
         clock: Callable[[], float],
         *,
         first: Sequence[Effect] | None = None,
+        observer: Observer = NOBODY,
     ) -> None:
         """``first`` is what takes up a debate that had begun; without, ``debate`` is a new one.
 
@@ -76,7 +80,9 @@ class Service:
         self._inbox = inbox
         self._clock = clock
         self._first = first
+        self._observer = observer
         self._stood_still = 0.0
+        self._still: tuple[float, str] | None = None  # since when it stands still now, and why
         self._refusal: str | None = None  # why it stood still, until the debate has heard of it
         self._set_aside: deque[Event] = deque()  # what came meanwhile
         self._begun = False
@@ -109,6 +115,17 @@ class Service:
                 event = await self._receive()
                 if not self._broken:
                     await self._guard(self._step(event))
+
+    def status(self) -> messages.Status:
+        """Where the debate stands, for whoever looks between two events: it reads, and awaits nothing."""
+        if self._broken:
+            stand = {"debate_state": DebateState.ERROR, "reason": BUG}
+        elif self._still is not None:
+            stand = {"debate_state": DebateState.PAUSED, "reason": as_reason(self._still[1])}
+        else:
+            stand = {}
+        now = self._clock() if self._still is None else self._still[0]
+        return status.report(self._debate, now - self._stood_still).model_copy(update=stand)
 
     async def _begin(self) -> None:
         await self._carry_out(self._debate.open() if self._first is None else self._first)
@@ -171,6 +188,9 @@ class Service:
         entries = [effect.entry for effect in todo if isinstance(effect, effects.Append)]
         if entries:
             await self._record(entries)
+        for entry in entries:
+            if isinstance(entry, TurnRecord):
+                self._observer.turn_ended(entry)
         for effect in todo:
             match effect:
                 case effects.Append():
@@ -196,29 +216,29 @@ class Service:
     async def _stand_still(self, reason: str) -> None:
         """Wait until the disk has taken what it refused. Raises `TranscriptError` if an operator ends it."""
         since = self._clock()
+        self._still = since, reason
         log.error("the debate stands still, and goes on by itself once there is space: %s", reason)
         if self._debate.state in (DebateState.RUNNING, DebateState.RESUMING):
             self._reception.broadcast(messages.DebatePaused(reason=as_reason(reason)))
         try:
             while self._journal.failure is not None:
                 with anyio.move_on_after(RETRY):
-                    await self._put_off(reason, since - self._stood_still)
+                    await self._put_off(reason)
                 with suppress(TranscriptError):
                     await self._journal.retry()
         finally:
             self._stood_still += self._clock() - since
+            self._still = None
         self._refusal = reason
         log.warning("the transcript is written again, and nothing is missing; the debate is paused")
 
-    async def _put_off(self, reason: str, now: float) -> None:
+    async def _put_off(self, reason: str) -> None:
         """Set aside what comes; tell an operator who asks what is the matter, and let one end the debate."""
         while True:
             event = await self._inbox.receive()
             match event:
                 case events.StatusAsked(session, msg_id, effects.Channel.ADMIN):
-                    stand = {"debate_state": DebateState.PAUSED, "reason": as_reason(reason)}
-                    report = status.report(self._debate, now).model_copy(update=stand)
-                    self._reception.deliver(session, effects.Channel.ADMIN, report, msg_id)
+                    self._reception.deliver(session, effects.Channel.ADMIN, self.status(), msg_id)
                 case events.Operated(command=Terminate()):
                     self._set_aside.append(event)
                     raise TranscriptError(reason)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
-from consilium.errors import ChannelBroken
+from arbiter.observe import NOBODY
+from consilium.errors import ChannelBroken, ErrorCode
+from consilium.messages import Error
 
 if TYPE_CHECKING:
     from arbiter.admission import Rights
     from arbiter.debate.effects import Channel as Kind
+    from arbiter.observe import Observer
     from consilium.channel import Channel
     from consilium.conversation import Heartbeat
     from consilium.messages import Message
@@ -32,8 +35,9 @@ PARTING = 1.0
 class Outbox:
     """What waits to be sent on one connection: a bounded queue with one writer. Nobody waits to put."""
 
-    def __init__(self, channel: Channel[Any], patience: float) -> None:
+    def __init__(self, channel: Channel[Any], patience: float, observer: Observer = NOBODY) -> None:
         """``patience`` is how many seconds one write may take."""
+        self._observer = observer
         self._channel = channel
         self._patience = patience
         self._queue: deque[tuple[Message, str | None]] = deque()
@@ -49,6 +53,8 @@ class Outbox:
             return True
         if len(self._queue) >= MAX_QUEUED:
             return False
+        if isinstance(message, Error):
+            self._observer.refused(ErrorCode(message.code))
         self._queue.append((message, in_reply_to))
         self._filled.release()
         return True
@@ -106,7 +112,7 @@ class Session:
     """Somebody who is here: the rights, the ways out by channel, the pulse.
 
     ``reason`` is why it ended, once it has: the first reason stands. ``over`` is set once its conversation is
-    at its end.
+    at its end. ``pinged`` is the PING that is not answered yet: its ``ts``, and when it was queued.
     """
 
     session_id: str
@@ -114,6 +120,7 @@ class Session:
     heartbeat: Heartbeat
     outboxes: dict[Kind, Outbox]
     watches: bool = False
+    pinged: tuple[int, float] | None = None
     reason: str | None = None
     over: anyio.Event = field(default_factory=anyio.Event)
 

@@ -34,10 +34,11 @@ HEAD_INTERVAL_S = 1.0
 
 @dataclass(slots=True)
 class Stats:
-    """How many records were made durable, by how many syncs; how many heads were written."""
+    """How many records were made durable, by how many syncs, which took how long in all; how many heads."""
 
     records: int = 0
     syncs: int = 0
+    sync_seconds: float = 0.0
     heads: int = 0
 
 
@@ -181,7 +182,9 @@ class Writer:
                 # A regular file takes less than it is given only when it has no room for the rest.
                 return f"the disk took {taken} of {len(data)} bytes"
             if self._sync:
+                began = time.monotonic()
                 self._disk.fdatasync(self._descriptor)
+                self.stats.sync_seconds += time.monotonic() - began
                 self.stats.syncs += 1
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must not wait for ever
             return _reason(error)

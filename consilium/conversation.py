@@ -42,6 +42,11 @@ class Heartbeat:
         return self._began + self.interval
 
     @property
+    def heard_at(self) -> float:
+        """The time of the last sign of life; at first, that of the beginning."""
+        return self._heard
+
+    @property
     def silent_intervals(self) -> int:
         """How many whole intervals have passed since the last sign of life."""
         return self._silent

@@ -87,6 +87,7 @@ class Usage(Message):
     tokens_cached: Count | None = None
     usd: Usd | None = None
     model: Label | None = None
+    first_byte_ms: Millis | None = None
 
 
 class DeltaEntry(Message):

@@ -19,10 +19,10 @@ _OF_TCP = frozenset({"host", "control_port", "data_port", "admin_port"})
 
 
 class Ports(BaseSettings):
-    """CONSILIUM_LISTEN, _HOST, _CONTROL_PORT, _DATA_PORT, _ADMIN_PORT and _SOCKET_DIR.
+    """CONSILIUM_LISTEN, _HOST, _CONTROL_PORT, _DATA_PORT, _ADMIN_PORT, _SOCKET_DIR, _METRICS_HOST and _PORT.
 
-    Port 0 is any free port; the folder of the sockets counts where ``listen`` is ``unix``. Raises `UserError`
-    for a value that cannot be one.
+    Port 0 is any free port; the folder of the sockets counts where ``listen`` is ``unix``. Without a port for
+    metrics there are none. Raises `UserError` for a value that cannot be one.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
@@ -33,6 +33,8 @@ class Ports(BaseSettings):
     data_port: Port = 9999
     admin_port: Port = 9997
     socket_dir: Path = SOCKET_DIR
+    metrics_host: str = "127.0.0.1"
+    metrics_port: Port | None = None
 
     def __init__(self, **values: Any) -> None:
         try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DEBATES = Path("debates")
 """Where debates are kept unless --dir says otherwise: in the folder in which `up` is run."""
 
-PORTS = ("control", "data", "admin")
+PORTS = ("control", "data", "admin", "metrics")
 
 
 def prepare(options: argparse.Namespace) -> Job:
@@ -120,7 +120,7 @@ def _check_models(council: Council, endpoint: str) -> None:
 
 def _check_ports(ports: Ports) -> None:
     """Refuse ports that cannot be had, all in one message."""
-    numbers = {name: getattr(ports, f"{name}_port") for name in PORTS}
+    numbers = {name: port for name in PORTS if (port := getattr(ports, f"{name}_port")) is not None}
     for name, port in numbers.items():
         others = [other for other in numbers if other != name and numbers[other] == port != 0]
         if others:

@@ -113,9 +113,12 @@ class Startup:
             *("--certs", str(credentials.cert.parent), "--host", HOST),
             *("--control-port", str(ports.control_port), "--data-port", str(ports.data_port)),
             *("--admin-port", str(ports.admin_port)),
+            *(() if ports.metrics_port is None else ("--metrics-port", str(ports.metrics_port))),
             stage=ARBITER_STAGE,
         )
         listening = await _says(child, "listening", ARBITER_SECONDS)
+        if "metrics" in listening:
+            self._doing(f"metrics are at http://{HOST}:{listening['metrics']}/metrics")
         return {name: int(listening[name]) for name in ("control", "data", "admin")}
 
     async def _start_seats(

@@ -70,6 +70,12 @@ def parser() -> argparse.ArgumentParser:
         where.add_argument(
             f"--{name}-port", type=int, metavar="N", help=f"default {default}; 0 takes any free one"
         )
+    where.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="N",
+        help="serve Prometheus at /metrics there (default: nowhere, or CONSILIUM_METRICS_PORT)",
+    )
     show = options.add_argument_group("how it is shown")
     show.add_argument("--json", action="store_true", help="JSON lines, for programs")
     show.add_argument("--no-color", action="store_true", help="no colours, as with NO_COLOR=1")

@@ -25,7 +25,9 @@ from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.edge.sockets import open_sockets
 from arbiter.inbox import SIZE, Inbox
 from arbiter.journal import Journal
-from arbiter.main import House, _place, follow
+from arbiter.main import House, _place, _Porter, follow
+from arbiter.metrics.board import Board
+from arbiter.observe import NOBODY
 from arbiter.reception import Reception
 from arbiter.reload import Configuration, Reloader
 from arbiter.service import Service
@@ -333,9 +335,11 @@ async def house(
     grace: float = 0.3,
     inbox: int = SIZE,
     buffer: int | None = None,
+    measured: bool = False,
 ) -> AsyncIterator[Home]:
     """Hold ``council``'s debate in this process, on `TRANSPORT`, until the block ends.
 
+    Where it is ``measured``, the port ``metrics`` is open too.
     No connection may have ended by a bug by then, unless the test has cleared ``reports``.
     """
     authority = Authority.create(folder / "certs")
@@ -345,6 +349,8 @@ async def house(
         folder / "debate.jsonl", signer=HeadSigner.load(own), clock=wall_clock, disk=disk
     )
     ends = Inbox(inbox)
+    board = Board() if measured else None
+    observer = NOBODY if board is None else board.tally
     current = Configuration.read(own.cert.parent, None, wall_clock())
     current = replace(current, configured=replace(current.configured, profiles=profiles))
 
@@ -352,7 +358,7 @@ async def house(
         with contextlib.suppress(anyio.BrokenResourceError):
             await ends.post(event)
 
-    reloader = Reloader(current, reads(own, folder, wall_clock), tell, journal.sign_with)
+    reloader = Reloader(current, reads(own, folder, wall_clock), tell, journal.sign_with, observer)
     reception = Reception(
         ends.post,
         lambda from_seq: follow(journal, from_seq),
@@ -361,14 +367,20 @@ async def house(
         heartbeat=council.limits.heartbeat_seconds,
         clock=clock,
         wall_clock=wall_clock,
+        observer=observer,
     )
     reloader.adopt = reception.adopt
-    held = House(Service(debate, journal, reception, ends, clock), reception, journal, reloader)
+    service = Service(debate, journal, reception, ends, clock, observer=observer)
+    if board is not None:
+        board.look_at(service, reception, journal, ends, reloader, clock=clock, wall_clock=wall_clock)
+    held = House(service, reception, journal, reloader, board)
     doors = contextlib.AsyncExitStack()
     if TRANSPORT == "unix":
         listeners = await doors.enter_async_context(open_sockets(folder / "run"))
     else:
         listeners = {name: await bind(HOST, 0, setting=name) for name in TO_PEER}
+    if board is not None:
+        listeners = {**listeners, "metrics": await bind(HOST, 0, setting="metrics")}
     if buffer is not None:
         for listener in (each for some in listeners.values() for each in some):
             listener.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
@@ -398,9 +410,15 @@ async def _live(home: Home, listeners: Mapping[str, Sequence[SocketListener]], g
 
     def observe(outcome: HandshakeOutcome, _: str, detail: str) -> None:
         home.reports.append((outcome, detail))
+        porter(outcome, "", detail)
 
+    board = home.house.board
+    porter = _Porter(NOBODY if board is None else board.tally)
     async with anyio.create_task_group() as doors:
-        for name, some in listeners.items():
+        if board is not None:
+            doors.start_soon(board.serve, listeners["metrics"])
+        for name in TO_PEER:
+            some = listeners[name]
             door = Door(lambda: home.house.reloader.current.context, getattr(home.reception, name), observe)
             doors.start_soon(door.serve, some)
         await home.house.hold(grace)

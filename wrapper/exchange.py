@@ -80,6 +80,8 @@ class Exchange:
         self.stdout = bytearray()
         self.stderr = Edges(STDERR_EDGE_BYTES)
         self.stopped: Fault | None = None
+        self.first_byte: float | None = None
+        """Seconds from the start to the first standard output, once there is some."""
         self._pipes = (process.stdin, process.stdout, process.stderr)
         self._pid = process.pid
         self._to_write = memoryview(stdin)
@@ -185,6 +187,8 @@ class Exchange:
 
     def _hear(self, data: bytes) -> None:
         self._last_output = time.monotonic()
+        if self.first_byte is None:
+            self.first_byte = self._last_output - self._began
         self.stdout += data
         if len(self.stdout) > self._bounds.output_bytes:
             self.stopped = Fault.ANSWER_TOO_LARGE

@@ -77,7 +77,8 @@ class Completed:
 
     ``stopped`` is why we ended it, or None if the client did. ``returncode`` is negative for a signal.
     ``stderr`` is cut in the middle. ``left_behind`` lists the processes that could not be ended: there are
-    none, unless the kernel or another user holds them.
+    none, unless the kernel or another user holds them. ``first_byte`` is when standard output began, after as
+    many seconds.
     """
 
     returncode: int | None
@@ -86,6 +87,7 @@ class Completed:
     stopped: Fault | None
     left_behind: tuple[int, ...]
     seconds: float
+    first_byte: float | None = None
 
 
 async def run(command: Command, bounds: Bounds) -> Completed:
@@ -146,7 +148,9 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
         return _not_started(f"{command.argv[0]} cannot be run: {reason}")
     output = bytes(exchange.stdout[: bounds.output_bytes])
     seconds = time.monotonic() - began
-    return Completed(process.returncode, output, errors, exchange.stopped, left_behind, seconds)
+    return Completed(
+        process.returncode, output, errors, exchange.stopped, left_behind, seconds, exchange.first_byte
+    )
 
 
 def _start(command: Command, mark: str) -> subprocess.Popen[bytes]:

@@ -25,6 +25,7 @@ def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
     """Describe the debate as it stands at ``now``: to the seat that asks, or else to an operator."""
     blind = asker is not None and not debate.council.identity_visible
     seats = [seat for seat in debate.roster if not blind or seat is asker]
+    troubled = debate.roster.troubled()
     speaker = None if debate.turn is None else debate.seat_of(debate.turn)
     return Status(
         debate_state=debate.state,
@@ -51,13 +52,12 @@ def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
             if seat.latest_text is not None
             and (overlap := topic_overlap(debate.topic, seat.latest_text)) is not None
         },
-        seats=tuple(_seat(debate, seat, asker, now) for seat in seats),
+        seats=tuple(_seat(debate, seat, asker, now, troubled=seat in troubled) for seat in seats),
         warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats, blind=blind)),
     )
 
 
-def _seat(debate: Flow, seat: Seat, asker: Seat | None, now: float) -> SeatStatus:
-    troubled = seat in debate.roster.troubled()
+def _seat(debate: Flow, seat: Seat, asker: Seat | None, now: float, *, troubled: bool) -> SeatStatus:
     choices = () if not troubled else CHOICES_HERE if seat.present else CHOICES_GONE
     score = seat.said.latest
     speaking = debate.turn is not None and debate.turn.participant_id == seat.participant_id

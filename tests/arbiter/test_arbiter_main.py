@@ -23,6 +23,7 @@ from house import HOST, Wire, connect
 
 from arbiter import main as main_module
 from arbiter.edge.listener import HandshakeOutcome
+from arbiter.observe import NOBODY
 from consilium import cli
 from consilium import messages as m
 from consilium.credentials import Credentials
@@ -235,7 +236,7 @@ def test_an_arbiter_in_this_process_reloads_on_sighup_behind_its_sockets(
 
 
 def test_a_crowd_of_strangers_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    observe = main_module._Observer()
+    observe = main_module._Porter(NOBODY)
     observe(HandshakeOutcome.ACCEPTED, "1.2.3.4:5", "")
     for _ in range(200):
         observe(HandshakeOutcome.FAILED, "1.2.3.4:5", "no certificate")

@@ -83,3 +83,11 @@ def test_a_link_is_lost_only_after_three_whole_intervals_of_silence(
         if speaks:
             heart.heard(now)
             last_heard = now
+
+
+def test_the_last_sign_of_life_is_known() -> None:
+    heart = Heartbeat(15.0, now=100.0)
+    assert heart.heard_at == 100.0
+    heart.heard(107.5)
+    heart.tick(115.0)
+    assert heart.heard_at == 107.5

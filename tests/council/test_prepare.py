@@ -198,7 +198,7 @@ def test_at_a_server_of_ones_own_every_seat_names_its_model(monkeypatch: pytest.
 # --- ports ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["control", "data", "admin"])
+@pytest.mark.parametrize("name", ["control", "data", "admin", "metrics"])
 def test_a_port_in_use_is_named_before_anything_is_started(name: str) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

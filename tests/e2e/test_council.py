@@ -62,10 +62,11 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_council_debates_leaves_its_record_and_nothing_else(tmp_path: Path, path: Path) -> None:
     (tmp_path / "council.yaml").write_text(COUNCIL)
-    ports = ("--control-port", "0", "--data-port", "0", "--admin-port", "0")
+    ports = ("--control-port", "0", "--data-port", "0", "--admin-port", "0", "--metrics-port", "0")
     told = consilium("up", "-f", "council.yaml", "--dir", "debate", "--json", *ports, cwd=tmp_path, path=path)
     assert (told.returncode, told.stderr) == (0, "")
-    assert all(json.loads(line) for line in told.stdout.splitlines())
+    said = [json.loads(line) for line in told.stdout.splitlines()]
+    assert any(str(line.get("what")).startswith("metrics are at http://127.0.0.1:") for line in said)
 
     transcript = tmp_path / "debate" / "transcript.jsonl"
     records, torn = read_records(transcript)

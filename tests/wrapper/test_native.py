@@ -458,6 +458,20 @@ def streaming(bounds: Bounds) -> dict[str, Any]:
     return {"preset": preset.model_copy(update={"run": run}), "bounds": bounds}
 
 
+@pytest.mark.parametrize("streams", [True, False])
+async def test_a_client_that_prints_as_it_goes_shows_when_it_began(make: Make, streams: bool) -> None:
+    adapter = make(**(streaming(Bounds(overall=20)) if streams else {}))
+    await adapter.open(SYSTEM)
+    usage = (await adapter.send_turn("first")).usage
+    await adapter.close()
+    assert usage is not None
+    if streams:
+        assert usage.first_byte_ms is not None
+        assert 0 < usage.first_byte_ms < 20_000
+    else:
+        assert usage.first_byte_ms is None
+
+
 SLOW = {
     "hang": (Bounds(overall=20, first_byte=0.4), Fault.FIRST_BYTE_TIMEOUT, r"said nothing for 0\.4 s"),
     "hang_in_the_middle": (Bounds(overall=20, stall=0.4), Fault.STALLED, r"then said nothing for 0\.4 s"),

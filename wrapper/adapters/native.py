@@ -161,7 +161,10 @@ class NativeAdapter(ParticipantAdapter):
         if not self._kept:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._keep, chat)
-        return Answer(reading.text, reading.usage)
+        usage = reading.usage
+        if self._preset.run.output == "streamed" and done.first_byte is not None:
+            usage = usage.model_copy(update={"first_byte_ms": round(done.first_byte * 1000)})
+        return Answer(reading.text, usage)
 
     def _read(self, output: bytes) -> Reading:
         try:

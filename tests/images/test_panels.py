@@ -1,0 +1,227 @@
+"""A real Prometheus scrapes a real council: everything that is shown or alerted on is there to be found."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+import docker_engine
+import pytest
+import yaml
+from anyio.abc import SocketAttribute
+from certificates import clock
+from expressions import (
+    ANY,
+    CONSOLES,
+    IMAGE,
+    PROMETHEUS,
+    Expression,
+    of_alerts,
+    of_consoles,
+    of_dashboards,
+    of_rules,
+)
+from house import house
+from playbook import council
+
+from arbiter.changes import Configured
+from arbiter.edge.listener import bind
+from arbiter.metrics.door import MetricsDoor
+from consilium import messages as m
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from house import Guest, Home
+
+EGRESS = b"""\
+# TYPE consilium_egress_requests_total counter
+consilium_egress_requests_total{outcome="allowed"} 3
+consilium_egress_requests_total{outcome="host"} 0
+"""
+"""What the egress proxy serves, as docs/metrics.md has it."""
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]
+
+HOST = "127.0.0.1"
+PATIENCE = 90.0
+
+
+@dataclass
+class Server:
+    """A Prometheus that runs."""
+
+    port: int
+
+    async def get(self, path: str, **asked: str) -> str:
+        """A page of it."""
+        url = f"http://{HOST}:{self.port}{path}?{urllib.parse.urlencode(asked)}"
+
+        def fetch() -> str:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return str(answer.read().decode())
+
+        return await anyio.to_thread.run_sync(fetch)
+
+    async def is_ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            return bool(await self.get("/-/ready"))
+        except OSError:
+            return False
+
+    async def query(self, expression: str) -> list[Any]:
+        """What it answers to an expression."""
+        answer = json.loads(await self.get("/api/v1/query", query=expression))
+        found: list[Any] = answer["data"]["result"]
+        return found
+
+
+@contextlib.asynccontextmanager
+async def prometheus(folder: Path, targets: dict[str, str]) -> AsyncIterator[Server]:
+    """The real one, with our configuration but for where things are, and how often it looks."""
+    docker_engine.need_engine(IMAGE)
+    there = folder / "prometheus"
+    shutil.copytree(PROMETHEUS, there)
+    free = (await bind(HOST, 0, setting="prometheus"))[0]
+    port = free.extra(SocketAttribute.local_port)
+    await free.aclose()
+    config = yaml.safe_load((there / "prometheus.yml").read_text())
+    config["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+    for job in config["scrape_configs"]:
+        job["static_configs"] = [{"targets": [targets.get(job["job_name"], f"{HOST}:{port}")]}]
+    (there / "prometheus.yml").write_text(yaml.safe_dump(config))
+    for path in (folder, there, *there.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    name = f"metrics-test-{port}"
+    options = ("--detach", "--name", name, "--network", "host")
+    mounted = ("--volume", f"{there}:/etc/prometheus:ro")
+    files = ("--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus")
+    listen = f"--web.listen-address={HOST}:{port}"
+    await anyio.to_thread.run_sync(docker_engine.docker, "run", *options, *mounted, IMAGE, *files, listen)
+    server = Server(port)
+    try:
+        with anyio.fail_after(PATIENCE):
+            while not await server.is_ready():
+                state = docker_engine.docker("inspect", "--format", "{{.State.Status}}", name).stdout.strip()
+                assert state == "running", docker_engine.docker("logs", name).stderr
+                await anyio.sleep(0.2)
+        yield server
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(docker_engine.docker, "rm", "--force", "--volumes", name)
+
+
+@dataclass(frozen=True)
+class List:
+    """A revocation list, as far as it is measured."""
+
+    issuer: str
+    this_update: float
+    next_update: float
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Those that apply."""
+
+    lists: tuple[List, ...]
+
+
+@dataclass(frozen=True)
+class WithLists(Configured):
+    """What an Arbiter goes by, revocation lists among it."""
+
+    revocations: Any = None
+
+
+def with_lists(configured: Configured, now: float) -> Configured:
+    """The same, and a list that has just been made."""
+    lists = Lists((List("participants", now - 60, now + 86400),))
+    return WithLists(configured.certificate, configured.anchors, configured.profiles, revocations=lists)
+
+
+@contextlib.asynccontextmanager
+async def egress() -> AsyncIterator[int]:
+    """A page as the proxy's; its port."""
+    listeners = await bind(HOST, 0, setting="egress")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(MetricsDoor(lambda: lambda: EGRESS, "text/plain; version=0.0.4").serve, listeners)
+        yield listeners[0].extra(SocketAttribute.local_port)
+        tasks.cancel_scope.cancel()
+
+
+async def has_turns(guest: Guest, usage: m.Usage | None) -> None:
+    """Speak whenever it is one's turn, after a moment."""
+    while True:
+        turn = await guest.turn()
+        await anyio.sleep(0.2)
+        await guest.says(turn.turn_id, f"{turn.turn_id}: we should wrap the billing service.", usage)
+
+
+async def is_refused(home: Home, times: int) -> None:
+    """An operator asks for what cannot be, as often as its profile allows."""
+    operator = await home.operator()
+    for _ in range(times):
+        assert isinstance(await operator.ask(m.Next(seat="nobody")), m.Error)
+        await anyio.sleep(0.06)
+    await operator.close()
+
+
+async def until_all_are_found(server: Server, expressions: list[Expression]) -> list[Expression]:
+    """Ask until each has been answered with something; return those that never were."""
+    missing = expressions
+    with anyio.move_on_after(PATIENCE):
+        while missing:
+            missing = [each for each in missing if not await server.query(each.text)]
+            await anyio.sleep(1)
+    return missing
+
+
+async def test_every_panel_console_and_rule_finds_its_figures(tmp_path: Path) -> None:
+    rules = council(
+        ("ada", "bob", "eve"),
+        caps={"max_rounds": 10_000, "max_tokens": 10**9, "max_usd": 10**6, "max_seconds": 500_000},
+        limits={"heartbeat_seconds": 1},
+    )
+    told = m.Usage(tokens_in=500, tokens_out=50, tokens_cached=100, usd=0.01, first_byte_ms=300)
+    brands = {"ada": "claude", "bob": "qwen", "eve": "human"}
+    async with house(tmp_path, rules, measured=True) as home, egress() as proxy:
+        current = home.house.reloader.current
+        home.house.reloader.current = replace(current, configured=with_lists(current.configured, clock()))
+        targets = {
+            "consilium-arbiter": f"{HOST}:{home.ports['metrics']}",
+            "consilium-egress": f"{HOST}:{proxy}",
+        }
+        async with prometheus(tmp_path / "there", targets) as server, anyio.create_task_group() as tasks:
+            for name, brand in brands.items():
+                guest = home.guest(name)
+                await guest.join(meta=m.Meta(brand=brand, isolation="strict"))
+                tasks.start_soon(has_turns, guest, told if brand != "human" else None)
+            shipped = [*of_rules(), *of_alerts(), *of_consoles(), *of_dashboards()]
+            assert len(shipped) > 100
+            of_trouble = [each for each in shipped if each.text.startswith("ALERTS")]
+            assert of_trouble
+            assert await until_all_are_found(server, [e for e in shipped if e not in of_trouble]) == []
+            assert await server.query("ALERTS") == [], "all is well"
+
+            for page in CONSOLES:
+                shown = await server.get(f"/consoles/{page.name}", instance=ANY)
+                assert "error" not in shown.lower().replace("tag.error", "")
+            shown = await server.get("/consoles/liveness.html")
+            assert all(guest in shown for guest in brands)
+            assert "RUNNING</b>" in shown
+            assert "Alerts" not in shown
+
+            await is_refused(home, 80)
+            assert await until_all_are_found(server, of_trouble) == []
+            assert "ConsiliumRefusalsBurst" in await server.get("/consoles/cost.html")
+            tasks.cancel_scope.cancel()
