@@ -250,9 +250,11 @@ WAITING = (
 
 
 def test_from_the_host_a_seat_is_named_by_its_service(place: Place, tmp_path: Path) -> None:
-    (tmp_path / "consilium").write_text(WAITING)
-    (tmp_path / "consilium").chmod(0o755)
-    words = {"name": place.town.token, "image": seat_image(), "reach": place.reach, "drive": tmp_path}
+    drive = tmp_path / "drive"
+    drive.mkdir()
+    (drive / "consilium").write_text(WAITING)
+    (drive / "consilium").chmod(0o755)
+    words = {"name": place.town.token, "image": seat_image(), "reach": place.reach, "drive": drive}
     path = "/drive:/opt/consilium/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     (tmp_path / "compose.yaml").write_text(COMPOSE.format(**words, arbiter=place.arbiter, path=path))
     compose = ("compose", "-f", str(tmp_path / "compose.yaml"))
