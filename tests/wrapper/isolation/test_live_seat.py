@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ import pytest
 from arbiter_double import ArbiterDouble, Seated, arbiter_double
 from docker_engine import docker, need_engine
 from edge_kit import Council
-from seat_containers import Town, standin_image, surprises, town, untried
+from seat_containers import Town, llm_image, standin_image, surprises, town, untried
 
 from consilium import messages as m
 
@@ -87,19 +89,21 @@ class Living:
             await anyio.sleep(0.1)
 
 
-@pytest.fixture
-async def living(place: Town, council: Council, tmp_path: Path) -> AsyncIterator[Living]:
-    (tmp_path / "council.yaml").write_text(COUNCIL)
-    certs = place.volume(f"certs-{tmp_path.name}", council.alice.cert.parent, owner=10001)
-    reach = place.peer(f"reach-{tmp_path.name}")
+@asynccontextmanager
+async def sitting(
+    place: Town, council: Council, folder: Path, image: str, reach: str
+) -> AsyncIterator[Living]:
+    """Seat a container of ``image``, whose client reaches ``reach``, at a double of the Arbiter."""
+    (folder / "council.yaml").write_text(COUNCIL)
+    certs = place.volume(f"certs-{folder.name}", council.alice.cert.parent, owner=10001)
     async with arbiter_double(council.server, host=place.gateway) as arbiter:
         options = place.options(
-            *("-v", f"{certs}:/certs:ro", "-v", f"{tmp_path / 'council.yaml'}:/council.yaml:ro"),
+            *("-v", f"{certs}:/certs:ro", "-v", f"{folder / 'council.yaml'}:/council.yaml:ro"),
             CONSILIUM_REACH=f"{reach}:8888",
             CONSILIUM_HOST=place.gateway,
         )
         container = place.start(
-            f"seat-{tmp_path.name}", "consilium-test-standin", options,
+            f"seat-{folder.name}", image, options,
             "seat", "--council", "/council.yaml", "--name", "alpha", "--certs", "/certs",
             "--state", "/var/lib/consilium/seat", "--server-name", "localhost",
             "--control-port", str(arbiter.address.control_port),
@@ -111,6 +115,58 @@ async def living(place: Town, council: Council, tmp_path: Path) -> AsyncIterator
         except TimeoutError:
             raise AssertionError(docker("logs", container).stderr) from None
         yield Living(container, arbiter, seat)
+
+
+@pytest.fixture
+async def living(place: Town, council: Council, tmp_path: Path) -> AsyncIterator[Living]:
+    """A seat whose client is the stand-in."""
+    reach = place.peer(f"reach-{tmp_path.name}")
+    async with sitting(place, council, tmp_path, "consilium-test-standin", reach) as living:
+        yield living
+
+
+@asynccontextmanager
+async def embedded_model(host: str) -> AsyncIterator[None]:
+    """The embedded model's server, where a seat's client reaches it."""
+    server = await anyio.open_process(
+        [
+            *(sys.executable, "-P", "-m", "council.model", "--lifeline"),
+            *("--host", host, "--port", "8888", "--allow-remote"),
+        ],
+        stderr=None,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    try:
+        with anyio.fail_after(60):
+            await server.stdout.receive()
+        yield
+    finally:
+        await server.stdin.aclose()
+        with anyio.move_on_after(10):
+            await server.wait()
+        await server.aclose()
+
+
+async def test_the_real_client_and_the_real_model_debate_behind_every_fence(
+    place: Town, council: Council, tmp_path: Path
+) -> None:
+    async with (
+        embedded_model(place.gateway),
+        sitting(place, council, tmp_path, llm_image(), place.gateway) as living,
+    ):
+        assert living.seat.reg.meta.isolation == "strict"
+        for turn_id in (1, 2):
+            await living.turn(turn_id, "Name one fruit.")
+            with anyio.fail_after(PATIENCE):
+                said = await living.seat.data.channel.receive()
+                while isinstance(said.message, m.Ping | m.Pong):
+                    said = await living.seat.data.channel.receive()
+            assert isinstance(said.message, m.Speech)
+            assert said.message.usage is not None
+            assert said.message.usage.model == "SmolLM2-135M-Instruct"
+            await living.seat.control.hear(m.TurnEnd)
+        await living.nothing_is_left()
 
 
 async def test_a_seat_takes_turns_and_its_isolation_holds_between_them(living: Living) -> None:
