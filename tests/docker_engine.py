@@ -1,6 +1,7 @@
 """The container engine, for tests marked `docker`: whether there is one, and commands to it.
 
-Without an engine such a test is skipped; with CONSILIUM_REQUIRE_DOCKER=1 it fails instead.
+Without an engine such a test is skipped, with one line that says why. CONSILIUM_REQUIRE_DOCKER=1 makes that a
+failure: where the engine has to be, a test that does not run is no test that passed.
 """
 
 from __future__ import annotations
@@ -21,21 +22,27 @@ BUILD_SECONDS = 900
 
 
 @cache
-def _missing() -> str:
-    """Why there is no engine; empty if there is one."""
+def _missing(image: str | None) -> str:
+    """Why no container can be started here, or none of ``image``; empty when one can."""
     if shutil.which("docker") is None:
         return "docker is not installed"
-    asked = subprocess.run(["docker", "version"], capture_output=True, text=True, timeout=60, check=False)
-    if asked.returncode:
-        return f"no container engine answers: {asked.stderr.strip().splitlines()[-1]}"
+    for words in (["info"], *([["image", "inspect", image]] if image else [])):
+        try:
+            asked = subprocess.run(
+                ["docker", *words], capture_output=True, text=True, timeout=60, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return "the container engine does not answer"
+        if asked.returncode:
+            return (asked.stderr.strip().splitlines() or ["the container engine does not answer"])[-1]
     return ""
 
 
-def need_engine() -> None:
-    """Skip the test, or fail it, where there is no engine."""
-    if why := _missing():
+def need_engine(image: str | None = None) -> None:
+    """Skip the test, or fail it, where no container can be started, or none of ``image``: none is pulled."""
+    if why := _missing(image):
         if os.environ.get(REQUIRE) == "1":
-            pytest.fail(f"{why}, and {REQUIRE}=1")
+            pytest.fail(f"{why}, and {REQUIRE}=1", pytrace=False)
         pytest.skip(why)
 
 
@@ -50,11 +57,15 @@ def docker(*words: str, timeout: float = 120, check: bool = True) -> subprocess.
 
 
 @cache
-def build(tag: str, dockerfile: Path, *arguments: str, context: Path = ROOT) -> str:
+def build(
+    tag: str, dockerfile: Path, *arguments: str, context: Path = ROOT, target: str | None = None
+) -> str:
     """Build ``dockerfile`` as ``tag``, once a run of the tests, and return the tag.
 
-    ``arguments`` are build arguments, ``NAME=value``.
+    ``arguments`` are build arguments, ``NAME=value``; ``target`` is the stage, if not the last.
     """
     options = [word for argument in arguments for word in ("--build-arg", argument)]
-    docker("build", "-q", "-t", tag, "-f", str(dockerfile), *options, str(context), timeout=BUILD_SECONDS)
+    stage = ["--target", target] if target else []
+    words = ("-q", "-t", tag, "-f", str(dockerfile), *stage, *options, str(context))
+    docker("build", *words, timeout=BUILD_SECONDS)
     return tag
