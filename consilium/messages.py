@@ -65,6 +65,8 @@ class Meta(Message):
     harness_profile: Label | None = None
     role_label: Label | None = None
     role_prompt_hash: Label | None = None
+    isolation: Literal["strict", "relaxed"] | None = None
+    reports_usage: bool | None = None
 
 
 class Usage(Message):
@@ -282,6 +284,7 @@ class SeatStatus(Message):
     role_label: Label | None
     brand: Label | None
     model: Label | None
+    isolation: Literal["strict", "relaxed"] | None
     turns: Count
     last_turn: Count | None
     tokens: Count | None

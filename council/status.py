@@ -190,7 +190,9 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
     turns += "" if seat.last_turn is None else f", the last was turn {seat.last_turn}"
     spent = "tokens unknown" if seat.tokens is None else f"{seat.tokens:,} tokens"
     usd = [] if seat.usd is None else [f"${seat.usd:,.4f}"]
-    _detail(console, "; ".join([seat.role_label or "no role", model, turns, spent, *usd]))
+    # A person has no client that could be kept apart from anything.
+    apart = [] if seat.brand == "human" else [f"isolation {seat.isolation or 'unknown'}"]
+    _detail(console, "; ".join([seat.role_label or "no role", model, turns, spent, *usd, *apart]))
     since = status.turns_since.get(seat.participant_id)
     if since is not None:
         spoke = since < status.turn_counter

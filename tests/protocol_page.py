@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from message_strategies import UNIONS, members
 from pydantic import AfterValidator, TypeAdapter
@@ -42,7 +42,8 @@ def type_name(said: str, kind: Any) -> str:
     if said.endswith(" | None"):
         return type_name(said.removesuffix(" | None"), kind) + " or null"
     if said.startswith("Literal["):
-        return " or ".join(json.dumps(word) for word in get_args(kind))
+        chosen = next((part for part in get_args(kind) if get_origin(part) is Literal), kind)
+        return " or ".join(json.dumps(word) for word in get_args(chosen))
     if found := re.fullmatch(r"Many\[(\w+)\]", said):
         return f"list of {found[1]}"
     if found := re.fullmatch(r"dict\[(\w+), (\w+)\]", said):

@@ -20,6 +20,7 @@ def seat(participant_id: str = ADA, **changes: Any) -> m.SeatStatus:
         "role_label": "sceptic",
         "brand": "claude",
         "model": "sonnet",
+        "isolation": None,
         "turns": 3,
         "last_turn": 7,
         "tokens": 12_500,

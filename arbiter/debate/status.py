@@ -69,6 +69,7 @@ def _seat(debate: Flow, seat: Seat, asker: Seat | None) -> SeatStatus:
         role_label=seat.meta.role_label if debate.council.role_visible or asker in (None, seat) else None,
         brand=seat.meta.brand,
         model=seat.meta.model,
+        isolation=seat.meta.isolation,
         turns=seat.turns,
         last_turn=seat.last_turn,
         tokens=seat.tokens,

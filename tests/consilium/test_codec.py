@@ -417,6 +417,7 @@ def test_the_status_of_4096_seats_fits_in_a_line() -> None:
         tokens=1,
         usd=1.0,
         repeats_turn=1,
+        isolation="strict",
         fault="x" * 2000,
         prompt_sent=messages.PromptSent.MAYBE,
         choices=("keep", "cold", "skip", "remove", "terminate"),

@@ -29,7 +29,7 @@ def told(of: m.Status, *, colour: bool = False) -> str:
 
 def test_a_running_debate_is_told_in_a_few_lines() -> None:
     running = status(
-        seat(ADA, repeats_turn=4),
+        seat(ADA, repeats_turn=4, isolation="strict"),
         seat(BOB, state="speaking", brand=None, model=None, role_label=None, tokens=None, required=True),
         speaking=BOB,
         repetition={ADA: 0.914},
@@ -46,11 +46,11 @@ def test_a_running_debate_is_told_in_a_few_lines() -> None:
         "Tokens    [################....] 412,000; the cap is 500,000",
         "Elapsed   1 h 11 min, no cap",
         "Seat      ada_AB12CD34: active, connected",
-        "          sceptic; claude sonnet; 3 turns, the last was turn 7; 12,500 tokens",
+        "          sceptic; claude sonnet; 3 turns, the last was turn 7; 12,500 tokens; isolation strict",
         "          repetition 0.91, most of it from turn 4",
         "          uses 40% of the topic's words (mechanical; watch it fall)",
         "Seat      bob_77AA11BB: speaking, connected, required",
-        "          no role; model unknown; 3 turns, the last was turn 7; tokens unknown",
+        "          no role; model unknown; 3 turns, the last was turn 7; tokens unknown; isolation unknown",
         "Warning   every AI seat is of one brand",
     ]
 

@@ -66,6 +66,14 @@ def test_status_on_the_control_channel_answers_there() -> None:
     assert speaking.state == "speaking"
 
 
+def test_status_tells_how_each_seat_keeps_its_client_apart_as_far_as_it_says() -> None:
+    play = Playbook()
+    play.joins("ada", meta=Meta(isolation="strict"))
+    play.joins("bob", meta=Meta(isolation="relaxed"))
+    play.joins("cyn", meta=Meta())
+    assert [seat.isolation for seat in play.status().seats] == ["strict", "relaxed", None]
+
+
 def test_the_longest_reasons_still_fit_a_status() -> None:
     names = [f"seat_{n:02d}_" + "x" * 55 for n in range(60)]
     play = Playbook(names)
