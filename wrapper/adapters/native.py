@@ -24,11 +24,13 @@ from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
 from wrapper.adapters import templates
 from wrapper.adapters.base import Answer, ParticipantAdapter
+from wrapper.adapters.belongings import TEMPORARY, belongings
 from wrapper.adapters.faults import fault_of
-from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder, write_whole
+from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
 from wrapper.adapters.presets import ID_GAP
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
+from wrapper.isolation.confinement import Confinement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +47,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
 class NativeAdapter(ParticipantAdapter):
-    """One seat's client. Its state is in ``folder``: ours at the top, the client's in ``home``."""
+    """One seat's client. Our state is in ``folder``, the client's in its `belongings`."""
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class NativeAdapter(ParticipantAdapter):
         bounds: sandbox.Bounds,
         cwd: Path | None = None,
         passed: Sequence[str] = (),
+        confinement: Confinement = Confinement(),
     ) -> None:
         """Raises `UserError` for what cannot be carried out as it is configured.
 
@@ -65,8 +68,10 @@ class NativeAdapter(ParticipantAdapter):
         """
         self._preset = preset
         self._folder = folder
-        self._home = folder / "home"
-        self._cwd = cwd or folder / "work"
+        self._confinement = confinement
+        self._theirs = belongings(folder, confinement)
+        self._home = self._theirs.home
+        self._cwd = cwd or self._theirs.work
         self._bounds = (
             bounds if preset.run.output == "streamed" else replace(bounds, first_byte=None, stall=None)
         )
@@ -97,7 +102,9 @@ class NativeAdapter(ParticipantAdapter):
         except AdapterFault as fault:
             raise UserError(fault.detail, hint=preset.install) from None
         except OSError as error:
-            raise UserError(f"{self._folder} cannot be used for a seat's state: {error.strerror}") from None
+            raise UserError(
+                f"{self._folder} cannot be used for a seat's state: {error.strerror or error}"
+            ) from None
         said = decode_output(done.stdout + done.stderr)
         found = re.search(preset.version.pattern, said)
         if found is None:
@@ -193,7 +200,9 @@ class NativeAdapter(ParticipantAdapter):
         return (self._preset.executable, *(templates.fill(part, values) for part in run.next))
 
     def _command(self, argv: tuple[str, ...], stdin: bytes = b"") -> sandbox.Command:
-        return sandbox.Command(argv=argv, env=self._env, cwd=self._cwd, stdin=stdin)
+        return sandbox.Command(
+            argv=argv, env=self._env, cwd=self._cwd, stdin=stdin, confinement=self._confinement
+        )
 
     def _environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
         if refused := [name for name in passed if name.startswith("CONSILIUM_")]:
@@ -205,7 +214,7 @@ class NativeAdapter(ParticipantAdapter):
         env |= dict.fromkeys(preset.state.variables, str(self._home))
         # A client that was installed with us is found even where our environment is not activated.
         env["PATH"] = os.pathsep.join((env.get("PATH", os.defpath), str(Path(sys.executable).parent)))
-        env["TMPDIR"] = str(self._home / "tmp")
+        env["TMPDIR"] = str(self._home / TEMPORARY)
         return env
 
     # --- files; in a thread --------------------------------------------------------------------------
@@ -248,7 +257,7 @@ class NativeAdapter(ParticipantAdapter):
     def _exists(self, chat: str) -> bool:
         if not _ID.fullmatch(chat):
             return False
-        return any(self._home.glob(templates.fill(self._preset.state.proof, {**self._values, ID_GAP: chat})))
+        return self._theirs.holds(templates.fill(self._preset.state.proof, {**self._values, ID_GAP: chat}))
 
     def _begin_anew(self, system_prompt: str) -> None:
         given_up = KeptChat(preset=self._preset.name, id=None, system_prompt=fingerprint(system_prompt))
@@ -269,15 +278,17 @@ class NativeAdapter(ParticipantAdapter):
         self._kept = True
 
     def _make_folders(self) -> None:
-        for folder in (self._folder, self._home, self._home / "tmp", self._folder / "work"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.chmod(0o700)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        self._theirs.make_folders()
 
     def _write_files(self, system_prompt: str) -> None:
         self._system_prompt = system_prompt
-        write_whole(self._home / SYSTEM_FILE, system_prompt.encode("utf-8", "replace"))
-        for name, content in self._preset.state.files.items():
-            write_whole(self._home / name, templates.fill_quoted(content, self._values).encode())
+        files = self._preset.state.files.items()
+        self._theirs.put(
+            {SYSTEM_FILE: system_prompt}
+            | {name: templates.fill_quoted(content, self._values) for name, content in files}
+        )
 
 
 def _numbers(version: str) -> tuple[int, ...]:
