@@ -97,8 +97,8 @@ class Participant(Section):
     """A seat as its wrapper sees it (§5.3): client, model, effort and point of view.
 
     ``role`` names a file of ``roles/``; ``role_prompt`` says it in place. ``env`` passes variables of the
-    wrapper's environment on to the client, by name. ``isolation``: whether the seat may start where its client
-    is not kept apart in every layer (§14.2).
+    wrapper's environment on to the client, by name. ``isolation``: whether the seat may start where its
+    client is not kept apart in every layer (§14.2).
     """
 
     name: Name

@@ -16,7 +16,7 @@ PURE = (
     "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py,consilium/words.py",
     "council/course.py,council/plan.py,council/summary.py,council/tally.py",
     "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/prompts.py,wrapper/refusals.py",
-    "wrapper/turn.py",
+    "wrapper/isolation/attempts.py,wrapper/isolation/fence.py,wrapper/isolation/launch.py,wrapper/turn.py",
 )
 
 GATES = ((",".join(PURE), 100), ("consilium/*,arbiter/*,wrapper/*,pki/*,council/*", 90))

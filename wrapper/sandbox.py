@@ -39,7 +39,7 @@ from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from wrapper.exchange import Bounds, Exchange
 from wrapper.isolation import landlock, launch
-from wrapper.isolation.confinement import Confinement
+from wrapper.isolation.confinement import PLAIN, Confinement
 from wrapper.remains import RUN_VARIABLE, alive, alive_of, send_signal
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Command:
     env: Mapping[str, str] = field(repr=False)
     cwd: Path
     stdin: bytes = field(default=b"", repr=False)
-    confinement: Confinement = Confinement()
+    confinement: Confinement = PLAIN
     alone: bool = True
 
     def __post_init__(self) -> None:
@@ -249,7 +249,7 @@ def _left(process: subprocess.Popen[bytes], mark: str, command: Command) -> tupl
 def _signal(
     left: Iterable[int], number: signal.Signals, process: subprocess.Popen[bytes], command: Command
 ) -> None:
-    """Signal what is ``left``: as ourselves, for it may just begin, and as the client's user if there is one."""
+    """Signal what is ``left``: as ourselves, since it may just begin, and as the client's user."""
     send_signal(left, number)
     client = command.confinement.client
     if not left or client is None:

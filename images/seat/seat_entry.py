@@ -6,11 +6,11 @@
 3. This process becomes the wrapper's user for good, with the two capabilities that starting a client as
    another user takes, and runs `consilium` with the arguments that it was given.
 
-CONSILIUM_REACH is ``host:port,host:port``. Names are resolved here and once: the client has no resolver, so
-in the variables that lead it there (CONSILIUM_MODEL_URL, HTTPS_PROXY, HTTP_PROXY) and in the arguments, a URL
-to one of them gets the address that the fence is made for.
+CONSILIUM_REACH is ``host:port,host:port``. Names are resolved here and once: the client has no resolver. A
+URL to one of them, in the variables that lead there (CONSILIUM_MODEL_URL, HTTPS_PROXY, HTTP_PROXY) or in the
+arguments, gets the address that the fence is made for.
 
-With CONSILIUM_ISOLATION=strict, which the image sets, anything that fails ends the container with exit code 2.
+With CONSILIUM_ISOLATION=strict, which the image sets, whatever fails ends the container with exit code 2.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def resolve(wanted: NamedPlace) -> list[Place]:
 def fence_in(text: str, *, strict: bool) -> None:
     """Load the rules. Without them a strict seat does not start."""
     try:
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603 - no shell; the rules go by standard input
             [tool("nft"), "-f", "-"], input=text, text=True, capture_output=True, check=False
         )
         why = done.stderr.strip().splitlines()[0] if done.returncode else ""

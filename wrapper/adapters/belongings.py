@@ -1,8 +1,8 @@
-"""The folder that belongs to a seat's client: what is put there for it, and what of it proves that a chat exists.
+"""The folder that belongs to a client: what is put there for it, and what there proves that a chat exists.
 
-Where the client has a user of its own, everything in that folder is done as that user (`wrapper.isolation.keeper`);
-the wrapper could not, and must not, follow what the client left there. Otherwise it is done directly.
-Blocking; for a thread.
+Where the client has a user of its own, all of that is done as that user (`wrapper.isolation.keeper`): the
+wrapper could not, and must not, follow what the client left there. Otherwise it is done directly. Blocking;
+for a thread.
 """
 
 from __future__ import annotations

@@ -30,13 +30,14 @@ from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat
 from wrapper.adapters.presets import ID_GAP
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
-from wrapper.isolation.confinement import Confinement
+from wrapper.isolation.confinement import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wrapper.adapters.presets import Preset
     from wrapper.adapters.reading import Reading
+    from wrapper.isolation.confinement import Confinement
 
 VERSION_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
 
@@ -59,7 +60,7 @@ class NativeAdapter(ParticipantAdapter):
         bounds: sandbox.Bounds,
         cwd: Path | None = None,
         passed: Sequence[str] = (),
-        confinement: Confinement = Confinement(),
+        confinement: Confinement = PLAIN,
     ) -> None:
         """Raises `UserError` for what cannot be carried out as it is configured.
 

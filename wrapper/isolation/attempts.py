@@ -1,4 +1,4 @@
-"""What is tried from the client's place, and what shall come of it: one table, read by whoever judges (§14.2).
+"""What is tried in the client's place, and what shall come of it: one table, for whoever judges (§14.2).
 
 `wrapper.isolation.probe` tries and says what happened; nothing in the probe knows what should have.
 """
@@ -134,7 +134,8 @@ def holes(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
     return tuple(
         f"{verdict.attempt.layer} does not hold: the client could {verdict.attempt.what}"
         if verdict.outcome is Outcome.ALLOWED
-        else f"{verdict.attempt.layer} does not work: to {verdict.attempt.what} was {verdict.outcome} ({verdict.detail})"
+        else f"{verdict.attempt.layer} does not work: to {verdict.attempt.what} was {verdict.outcome} "
+        f"({verdict.detail})"
         for verdict in verdicts
         if verdict.surprise
     )

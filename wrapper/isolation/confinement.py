@@ -1,8 +1,8 @@
-"""How a seat's client is confined, as far as this machine can: what the command line and the system say (§14.2).
+"""How a seat's client is confined, as the command line says and the system allows (§14.2).
 
 `strict` stands for all layers: a user of its own, the packet fence, Landlock. Where one is missing, the seat
-does not start. `relaxed` takes what is there and says what is not; on a plain host that is a process group and
-a clean environment, and the client can read what its person can.
+does not start. `relaxed` takes what is there and says what is not: on a plain host the client has a process
+group of its own and a clean environment, and can read what its person can.
 """
 
 from __future__ import annotations
@@ -54,13 +54,17 @@ class Confinement:
     missing: tuple[str, ...] = ()
 
 
+PLAIN = Confinement()
+"""A client that runs as whoever we are."""
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that `confinement` reads."""
     parser.add_argument(
         "--isolation",
         choices=("strict", "relaxed"),
-        help="strict: do not start unless the client is kept apart in every layer; relaxed: take what is there "
-        f"(default: the participant's `isolation`, {ISOLATION}, else relaxed)",
+        help="strict: do not start unless the client is kept apart in every layer; relaxed: take what is "
+        f"there (default: the participant's `isolation`, {ISOLATION}, else relaxed)",
     )
     parser.add_argument(
         "--client-user",
@@ -80,7 +84,8 @@ def confinement(
 ) -> Confinement:
     """What can be done here. Raises `UserError` where strict is asked for and a layer is missing.
 
-    ``wish`` is the participant's. The packet fence cannot be seen from here: `wrapper.isolation.trial` tries it.
+    ``wish`` is the participant's. The packet fence cannot be seen from here: `wrapper.isolation.trial` tries
+    it.
     """
     isolation = options.isolation or wish or _isolation(environment.get(ISOLATION))
     client = _client(options, environment)

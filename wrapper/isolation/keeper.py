@@ -1,9 +1,9 @@
 """Looks after the client's own folder, in the client's place (§14.2).
 
 Run as ``python -I -S keeper.py HOME`` by the client's user and behind its fence, with one JSON object on
-standard input: ``folders`` and ``files`` (name to text) to be made in HOME, and ``proof``, a pattern for a file
-that may be there. Prints ``{"found": true}`` or ``{"found": false}``. Whatever links the client put there lead
-to what the client may touch anyway: the wrapper never looks into that folder itself.
+standard input: ``folders`` and ``files`` (name to text) to be made in HOME, and ``proof``, a pattern for a
+file that may be there. Prints ``{"found": true}`` or ``{"found": false}``. Whatever links the client put
+there lead to what the client may touch anyway: the wrapper never looks into that folder itself.
 """
 
 from __future__ import annotations

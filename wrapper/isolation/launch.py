@@ -1,4 +1,4 @@
-"""The command lines by which users are changed: to the wrapper's once and for good, to the client's at each start.
+"""The command lines that change users: to the wrapper's once and for good, to the client's at each start.
 
 The wrapper keeps two capabilities, SETUID and SETGID, and its client none. The client's bounding set still
 names the two: taking them out of it needs a third capability, which the wrapper had better not have, and
@@ -36,10 +36,10 @@ IMAGE_WRAPPER, IMAGE_CLIENT = User(10001, 10001), User(10002, 10002)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What Landlock leaves to a client: files below ``read`` and ``write``, TCP to ``ports``. Paths are absolute.
+    """What Landlock leaves to a client: files below ``read`` and ``write``, TCP to ``ports``.
 
-    A path that does not exist is left out. ``cwd`` is where the client starts. Without ``fenced``, that is all
-    that is done: a kernel without Landlock, and a relaxed seat.
+    Paths are absolute; one that does not exist is left out. ``cwd`` is where the client starts. Without
+    ``fenced``, that is all that is done: a kernel without Landlock, and a relaxed seat.
     """
 
     fenced: bool
@@ -80,7 +80,7 @@ EVERYTHING = -1
 
 
 def kill(user: User, signal: int, target: int, *, setpriv: str, shell: str) -> tuple[str, ...]:
-    """Send ``signal`` as ``user``, the only one who may, to minus a process group, or to `EVERYTHING` of theirs.
+    """Send ``signal`` as ``user``, who alone may, to minus a process group, or to `EVERYTHING` of theirs.
 
     `kill -1` spares whoever says it, and hits what left the session and the environment behind as well.
     """
@@ -111,7 +111,7 @@ READ_ONLY = (
 """What a client reads and runs: programs, libraries, trust anchors; of the processes, itself alone."""
 
 WRITABLE = ("/tmp", "/dev/full", "/dev/null")  # noqa: S108 - a client's, and never ours
-"""What a client writes beside its own folder. The wrapper keeps nothing there and reads nothing from there."""
+"""What a client writes beside its own folder. The wrapper keeps and reads nothing there."""
 
 
 def reach_of(*, home: str, cwd: str, fenced: bool, ours: tuple[str, ...] = ()) -> Reach:

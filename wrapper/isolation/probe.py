@@ -19,6 +19,7 @@ import socket
 import struct
 import sys
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,9 +72,7 @@ class Probe:
 
     def _descriptors(self) -> str:
         # Those by which the folder was read are closed by now.
-        found = [
-            number for number in map(int, os.listdir("/proc/self/fd")) if number > 2 and _is_open(number)
-        ]  # noqa: PTH208
+        found = [number for number in map(int, _names("/proc/self/fd")) if number > 2 and _is_open(number)]
         return _something([str(number) for number in found])
 
     def _environment(self) -> str:
@@ -85,10 +84,10 @@ class Probe:
     def _files(self) -> None:
         targets = self.targets
         if key := targets.get("key"):
-            self._try("key", lambda: Path(key).open("rb").read(1))
-            self._try("certs", lambda: os.listdir(Path(key).parent))
+            self._try("key", lambda: _read(Path(key)))
+            self._try("certs", lambda: _names(Path(key).parent))
         if state := targets.get("state"):
-            self._try("state", lambda: os.listdir(state))
+            self._try("state", lambda: _names(state))
         self._try("home", lambda: _write_in(targets["home"]))
         self._try("rootfs", lambda: _first(_write_in, targets["image"]))
         if mounts := targets.get("mounts"):
@@ -97,12 +96,12 @@ class Probe:
     def _wrapper(self) -> None:
         process = Path("/proc") / str(self.wrapper)
         for name in ("environ", "maps", "cmdline"):
-            self._try(f"proc_{name}", lambda name=name: (process / name).open("rb").read(1))
-        self._try("proc_task", lambda: (process / "task" / str(self.wrapper) / "environ").open("rb").read(1))
-        self._try("proc_mem", lambda: (process / "mem").open("rb").close())
-        self._try("proc_fd", lambda: os.listdir(process / "fd"))
-        self._try("proc_root", lambda: os.listdir(process / "root"))
-        self._try("processes", lambda: os.listdir("/proc"))
+            self._try(f"proc_{name}", partial(_read, process / name))
+        self._try("proc_task", lambda: _read(process / "task" / str(self.wrapper) / "environ"))
+        self._try("proc_mem", lambda: _open(process / "mem"))
+        self._try("proc_fd", lambda: _names(process / "fd"))
+        self._try("proc_root", lambda: _names(process / "root"))
+        self._try("processes", lambda: _names("/proc"))
         self._try("ptrace", self._trace, apart=True)
         self._try("vm_read", self._read_memory)
         self._try("fd_steal", self._steal)
@@ -146,7 +145,7 @@ class Probe:
             "loopback", "loopback_by_port", "loopback6", "direct", "direct_by_port", "reach",
         ):  # fmt: skip
             if (target := self.targets.get(name)) is not None:
-                self._try(name, lambda target=target: _connect(*target))
+                self._try(name, partial(_connect, *target))
         self._try("listen", _listen)
         self._try("abstract_socket", lambda: _connect_unix("\0" + self.targets["abstract_socket"]))
         self._try("path_socket", lambda: _connect_unix(self.targets["path_socket"]))
@@ -193,6 +192,20 @@ def _called(result: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
+
+
+def _names(folder: str | Path) -> list[str]:
+    return [entry.name for entry in Path(folder).iterdir()]
+
+
+def _open(path: Path) -> None:
+    with path.open("rb"):
+        pass
+
+
+def _read(path: Path) -> None:
+    with path.open("rb") as file:
+        file.read(1)
 
 
 def _is_open(descriptor: int) -> bool:
@@ -243,9 +256,9 @@ def _write_in(folder: str) -> None:
 
 def _use(path: str) -> None:
     try:
-        os.listdir(path)
+        _names(path)
     except NotADirectoryError:
-        Path(path).open("rb").close()
+        _open(Path(path))
     except OSError:
         _write_in(path)
 

@@ -1,7 +1,7 @@
 """Runs the probe in the client's place, on targets that it puts up, and judges what came of it (§14.2).
 
-The packet fence was built by a root that is gone, and nobody left may look at it: whether it is there is found
-out by trying. A strict seat does that before it takes its first turn.
+The packet fence was built by a root that is gone, and nobody left may look at it: whether it is there is
+found out by trying. A strict seat does that before it takes its first turn.
 """
 
 from __future__ import annotations
@@ -43,13 +43,16 @@ async def settled(confined: Confinement, *, certs: Path, state: Path) -> None:
     Raises `UserError` where a strict one does not hold.
     """
     if confined.isolation == "strict":
-        targets = {"key": str((certs / "key.pem").absolute()), "state": str(state.absolute())}
-        verdicts = await anyio.to_thread.run_sync(lambda: tried(confined, targets))
+        verdicts = await anyio.to_thread.run_sync(lambda: tried(confined, _of_the_seat(certs, state)))
         if found := holes(verdicts):
             raise refusal(found)
         return
     without = "; ".join(confined.missing) or "nobody has tried its layers"
     log.warning("isolation: relaxed: %s", without)
+
+
+def _of_the_seat(certs: Path, state: Path) -> dict[str, str]:
+    return {"key": str((certs / "key.pem").absolute()), "state": str(state.absolute())}
 
 
 def tried(
