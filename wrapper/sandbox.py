@@ -38,7 +38,7 @@ import anyio.to_thread
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from wrapper.exchange import Bounds, Exchange
-from wrapper.isolation import landlock, launch
+from wrapper.isolation import launch, launcher
 from wrapper.isolation.confinement import PLAIN, Confinement
 from wrapper.remains import RUN_VARIABLE, alive, alive_of, send_signal
 
@@ -204,7 +204,7 @@ def _prefix(command: Command) -> tuple[str, ...]:
     reach = launch.reach_of(home=str(client.home), cwd=str(command.cwd), fenced=client.fenced, ours=_OURS)
     return (
         *launch.other_user(client.user, prlimit=_tool("prlimit"), setpriv=setpriv),
-        *launch.behind(reach, python=sys.executable, launcher=landlock.__file__),
+        *launch.behind(reach, python=sys.executable, launcher=launcher.__file__),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from consilium.errors import UserError
-from wrapper.isolation import landlock
+from wrapper.isolation import launcher
 from wrapper.isolation.launch import User
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _client(options: argparse.Namespace, environment: Mapping[str, str]) -> Othe
     folder = Path(home)
     if not folder.is_absolute():
         raise UserError(f"--client-home {home} has to be an absolute path")
-    return OtherUser(user=_user(who), home=folder, fenced=landlock.abi() > 0)
+    return OtherUser(user=_user(who), home=folder, fenced=launcher.abi() > 0)
 
 
 def _user(text: str) -> User:
@@ -147,10 +147,10 @@ def _missing(client: OtherUser | None) -> list[str]:
     missing = []
     if not _may_change_user():
         missing.append("the wrapper may not start a client as another user (capabilities SETUID and SETGID)")
-    if (version := landlock.abi()) < landlock.NETWORK_ABI:
+    if (version := launcher.abi()) < launcher.NETWORK_ABI:
         has = f"has version {version} of it" if version else "has none, or does not allow it"
         missing.append(
-            f"Landlock's version {landlock.NETWORK_ABI} (Linux 6.7) is needed and this kernel {has}"
+            f"Landlock's version {launcher.NETWORK_ABI} (Linux 6.7) is needed and this kernel {has}"
         )
     if os.getpid() == 1:
         missing.append("nobody collects what a client leaves (the container needs an init: `init: true`)")

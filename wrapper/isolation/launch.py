@@ -16,7 +16,7 @@ MAX_PROCESSES = 60
 PORT = 8888
 """Where everything listens that a client may connect to: the egress proxy, the embedded model."""
 
-LAUNCHERS = ("prlimit", "setpriv", "landlock")
+LAUNCHERS = ("prlimit", "setpriv", "launcher")
 """Who may say, as the first word on standard error, that a client could not be started."""
 
 _KEPT = "-all,+setuid,+setgid"
@@ -36,7 +36,7 @@ IMAGE_WRAPPER, IMAGE_CLIENT = User(10001, 10001), User(10002, 10002)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What Landlock leaves to a client: files below ``read`` and ``write``, TCP to ``ports``.
+    """What the launcher leaves to a client: files below ``read`` and ``write``, TCP to ``ports``.
 
     Paths are absolute; one that does not exist is left out. ``cwd`` is where the client starts. Without
     ``fenced``, that is all that is done: a kernel without Landlock, and a relaxed seat.
@@ -49,7 +49,7 @@ class Reach:
     ports: tuple[int, ...] = (PORT,)
 
     def encoded(self) -> str:
-        """The form in which `wrapper.isolation.landlock` takes it."""
+        """The form in which `wrapper.isolation.launcher` takes it."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
@@ -88,7 +88,7 @@ def kill(user: User, signal: int, target: int, *, setpriv: str, shell: str) -> t
 
 
 def behind(reach: Reach, *, python: str, launcher: str) -> tuple[str, ...]:
-    """Run what follows with ``reach``."""
+    """Run what follows behind the launcher's fences, with ``reach``."""
     return (python, "-I", "-S", launcher, reach.encoded(), "--")
 
 

@@ -30,7 +30,10 @@ SECONDS = 4.0
 """How long one packet's fate is waited for."""
 
 REFUSED = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EROFS, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL}
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS),
+        *(errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT),
+    }
 )
 """Answers by which the system says no. A port that refuses a connection was reached."""
 
@@ -38,7 +41,8 @@ MAX_PROCESSES = 200
 """A limit above this is none."""
 
 PTRACE_SEIZE, PTRACE_DETACH = 0x4206, 17
-PIDFD_GETFD = 438
+PIDFD_GETFD, IO_URING_SETUP = 438, 425
+NETFILTER = 12
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -138,6 +142,11 @@ class Probe:
             "raw_socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP).close()
         )
         self._try("packet_socket", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close())
+        self._try("vsock", lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close())
+        self._try(
+            "netfilter_socket", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETFILTER).close()
+        )
+        self._try("io_uring", _set_up_a_ring, apart=True)
 
     def _network(self) -> None:
         for name in (
@@ -221,6 +230,11 @@ def _something(found: list[str]) -> str:
     if not found:
         raise PermissionError(errno.EACCES, "none")
     return ", ".join(sorted(found))[:200]
+
+
+def _set_up_a_ring() -> None:
+    parameters = ctypes.create_string_buffer(120)
+    os.close(_called(_libc.syscall(IO_URING_SETUP, 1, parameters)))
 
 
 def _capabilities() -> str:
@@ -319,7 +333,7 @@ _INET = 1
 
 
 def _add_table() -> None:
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as netfilter:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETFILTER) as netfilter:
         netfilter.settimeout(SECONDS)
         for kind, flags in ((_NEW_TABLE, _CREATE), (_DELETE_TABLE, 0)):
             netfilter.send(b"".join(_batch(kind, flags)))

@@ -22,7 +22,7 @@ import anyio.to_thread
 from consilium.errors import AdapterFault, UserError
 from wrapper import sandbox
 from wrapper.clean import clean_line, decode_output
-from wrapper.isolation import landlock, launch, probe
+from wrapper.isolation import launch, launcher, probe
 from wrapper.isolation.attempts import Outcome, Verdict, holes, judge
 from wrapper.isolation.confinement import Confinement, refusal
 from wrapper.remains import RUN_VARIABLE
@@ -97,7 +97,7 @@ def tried(
         why = clean_line(decode_output(done.stderr), 300) or f"it ended with {done.returncode}"
         raise UserError(f"the isolation was not tried to the end: {why}", hint="try again") from None
     results = {name: (Outcome(outcome), detail) for name, (outcome, detail) in said.items()}
-    return judge(results, scopes=not landlock.NETWORK_ABI <= landlock.abi() < landlock.SCOPE_ABI)
+    return judge(results, scopes=not launcher.NETWORK_ABI <= launcher.abi() < launcher.SCOPE_ABI)
 
 
 @contextmanager

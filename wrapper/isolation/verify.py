@@ -21,7 +21,7 @@ import orjson
 
 from consilium.errors import UserError
 from consilium.ports import Ports
-from wrapper.isolation import landlock, launch
+from wrapper.isolation import launch, launcher
 from wrapper.isolation.attempts import Outcome
 from wrapper.isolation.confinement import CLIENT_USER, add_options, confinement
 from wrapper.isolation.fence import named_places
@@ -236,7 +236,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
 
 def _table(verdicts: Sequence[Verdict], seat: LiveSeat | None) -> Iterator[str]:
     whom = f"the seat's wrapper is process {seat.pid}" if seat else "no seat runs here: tried on this process"
-    yield f"In the client's place ({whom}; Landlock version {landlock.abi()}):"
+    yield f"In the client's place ({whom}; Landlock version {launcher.abi()}):"
     yield ""
     width = max(len(verdict.attempt.what) for verdict in verdicts)
     for verdict in verdicts:

@@ -1,16 +1,20 @@
-"""Puts itself behind Landlock and then becomes the program that it is given (§14.2).
+"""Puts itself behind two fences and then becomes the program that it is given (§14.2).
 
-Run as ``python -I -S landlock.py REACH -- PROGRAM ARGUMENT...`` by the client's user, before the client;
+Run as ``python -I -S launcher.py REACH -- PROGRAM ARGUMENT...`` by the client's user, before the client;
 `wrapper.isolation.launch.Reach` says what REACH is. Needs no privilege and the standard library alone.
 
-1. Whatever is not on the list is refused: the kernel is told every right that it knows, and the list grants
-   some of them below some paths.
-2. If the fence cannot be put up, the program is not run (exit code 126).
+1. Landlock: whatever is not on the list is refused. The kernel is told every right that it knows, and the
+   list grants some of them below some paths, and TCP connections to some ports.
+2. A filter for system calls: sockets are UNIX, IPv4, IPv6 or of the routing table, and no other. A packet
+   fence knows nothing of a virtual machine's socket to its host (vsock), which older engines allow; io_uring,
+   which would make sockets past the filter, is refused.
+3. If a fence cannot be put up, the program is not run (exit code 126).
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import stat
@@ -33,6 +37,25 @@ OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 
 NETWORK_ABI, SCOPE_ABI = 4, 6
 """From which version of Landlock on ports are heard of, and signals and abstract sockets."""
+
+PR_SET_SECCOMP, FILTER = 22, 2
+
+SOCKET_CALLS = {
+    "x86_64": (0xC000003E, 41),
+    "aarch64": (0xC00000B7, 198),
+    "riscv64": (0xC00000F3, 198),
+}
+"""Machine -> (how the filter knows it, its number of socket())."""
+
+IO_URING_SETUP = 425
+AF_UNIX, AF_INET, AF_NETLINK, AF_INET6, NETLINK_ROUTE = 1, 2, 16, 10, 0
+X32_BIT = 0x40000000
+
+LOAD, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
+NUMBER, MACHINE, FIRST, THIRD = 0, 4, 16, 32
+"""Where the filter finds the system call's number, the machine, and two arguments."""
+
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 
 CANNOT_RUN = 126
 
@@ -81,6 +104,44 @@ def restrict(reach: dict[str, list[str] | list[int]], version: int) -> None:
         os.close(descriptor)
 
 
+def socket_filter(machine: str) -> bytes:
+    """The filter's program, eight bytes an instruction. Raises `OSError` for an unknown machine."""
+    if machine not in SOCKET_CALLS:
+        raise OSError(errno.ENOSYS, f"there is no filter for {machine}")
+    identity, socket_call = SOCKET_CALLS[machine]
+    no_family, no = REFUSE | errno.EAFNOSUPPORT, REFUSE | errno.EPERM
+    # (code, jump if so, jump if not, value); jumps count from the next instruction.
+    program = (
+        (LOAD, 0, 0, MACHINE),
+        (JUMP_IF_EQUAL, 0, 11, identity),  # else: another machine's call, by other numbers
+        (LOAD, 0, 0, NUMBER),
+        (JUMP_IF_AT_LEAST, 9, 0, X32_BIT),
+        (JUMP_IF_EQUAL, 8, 0, IO_URING_SETUP),
+        (JUMP_IF_EQUAL, 0, 8, socket_call),
+        (LOAD, 0, 0, FIRST),
+        (JUMP_IF_EQUAL, 6, 0, AF_UNIX),
+        (JUMP_IF_EQUAL, 5, 0, AF_INET),
+        (JUMP_IF_EQUAL, 4, 0, AF_INET6),
+        (JUMP_IF_EQUAL, 0, 4, AF_NETLINK),
+        (LOAD, 0, 0, THIRD),
+        (JUMP_IF_EQUAL, 1, 2, NETLINK_ROUTE),
+        (RETURN, 0, 0, no),
+        (RETURN, 0, 0, ALLOW),
+        (RETURN, 0, 0, no_family),
+    )
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
+
+
+def filter_sockets() -> None:
+    """Put this process behind the filter, for good. Raises `OSError`."""
+    program = socket_filter(os.uname().machine)
+    held = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(held))
+    if _libc.prctl(PR_SET_SECCOMP, FILTER, ctypes.c_char_p(header), 0, 0):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
 def _grant_path(ruleset: int, path: str, rights: int, version: int) -> None:
     try:
         # A link counts as what it leads to: /bin is one. Nobody but root made those on the list, except for
@@ -123,9 +184,10 @@ def main(arguments: list[str]) -> int:
         os.chdir(reach["cwd"])
         if reach["fenced"]:
             restrict(reach, abi())
+            filter_sockets()
         os.execve(program[0], program, environment())  # noqa: S606 - that is what it is for; no shell
     except OSError as error:
-        sys.stderr.write(f"landlock: {error}\n")
+        sys.stderr.write(f"launcher: {error}\n")
         return CANNOT_RUN
 
 
