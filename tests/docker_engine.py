@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 
 REQUIRE = "CONSILIUM_REQUIRE_DOCKER"
 
-BUILD_SECONDS = 600
+BUILD_SECONDS = 900
 
 
 @cache
@@ -43,13 +43,16 @@ def docker(*words: str, timeout: float = 120, check: bool = True) -> subprocess.
     """Run one `docker` command. With ``check``, its failure is the test's, with what it said."""
     done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=timeout, check=False)
     if check and done.returncode:
-        raise AssertionError(f"docker {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
+        raise AssertionError(f"docker {' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done
 
 
 @cache
-def build(tag: str, dockerfile: str, *arguments: str) -> str:
-    """Build ``dockerfile`` of this repository as ``tag``, once a run of the tests; return the tag."""
+def build(tag: str, dockerfile: Path, *arguments: str, context: Path = ROOT) -> str:
+    """Build ``dockerfile`` as ``tag``, once a run of the tests, and return the tag.
+
+    ``arguments`` are build arguments, ``NAME=value``.
+    """
     options = [word for argument in arguments for word in ("--build-arg", argument)]
-    docker("build", "-q", "-t", tag, "-f", str(ROOT / dockerfile), *options, str(ROOT), timeout=BUILD_SECONDS)
+    docker("build", "-q", "-t", tag, "-f", str(dockerfile), *options, str(context), timeout=BUILD_SECONDS)
     return tag

@@ -65,9 +65,8 @@ Exit codes: 0 all is as it shall be, 1 something is not, 2 it could not be tried
     own.add_argument(
         "--direct", default=ELSEWHERE, metavar="ADDRESS", help="a provider's address (default: %(default)s)"
     )
-    own.add_argument(
-        "--certs", type=Path, metavar="DIR", help="the seat's certificates, if no seat runs here"
-    )
+    for name, what in (("certs", "the seat's certificates"), ("state", "the wrapper's own folder")):
+        own.add_argument(f"--{name}", type=Path, metavar="DIR", help=f"{what}, if no seat runs here")
     add_options(own)
     return own
 
@@ -161,8 +160,8 @@ def _targets(seat: LiveSeat | None, options: argparse.Namespace) -> Iterator[tup
     certs = options.certs or (seat.options.certs if seat else None)
     if certs:
         yield "key", str(Path(certs) / "key.pem")
-    if seat and seat.options.state:
-        yield "state", seat.options.state
+    if state := options.state or (seat.options.state if seat else None):
+        yield "state", str(state)
     yield from _arbiter(seat)
     yield "direct", (options.direct, 443)
     yield "direct_by_port", (options.direct, launch.PORT)
