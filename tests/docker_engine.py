@@ -43,7 +43,9 @@ def docker(*words: str, timeout: float = 120, check: bool = True) -> subprocess.
     """Run one `docker` command. With ``check``, its failure is the test's, with what it said."""
     done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=timeout, check=False)
     if check and done.returncode:
-        raise AssertionError(f"docker {' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        raise AssertionError(
+            f"docker {' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        )
     return done
 
 

@@ -43,7 +43,7 @@ for port in (443, 8888, 9997, 9998, 9999):
 print("listening", flush=True)
 time.sleep(900)
 """
-"""Listens wherever an Arbiter, a provider and the egress proxy would, and answers CONNECT as the proxy does."""
+"""Listens wherever an Arbiter, a provider and the egress proxy would; answers CONNECT as the proxy does."""
 
 STANDIN = """\
 ARG SEAT

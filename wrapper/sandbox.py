@@ -7,7 +7,9 @@
    ourselves, the kernel kills the client (`setpriv --pdeathsig`, since Python code between fork and exec is
    not safe in a process with threads).
 4. What a client may do beyond that is its `Confinement`. Where it has a user of its own, only that user can
-   signal it: it is ended by a process that runs as that user, and takes along whatever left the session.
+   signal it: it is ended by a process that runs as that user, and takes along whatever left the session. Not
+   even our death may signal it then (the kernel asks whether we might have): the container ends with us, and
+   it with the container.
 
 A run is blocking code in a thread of its own: the thread that starts the client has to outlive it, or the
 kernel would take that thread's end for ours.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
             """Make what has to be there before a client starts."""
 
         def put(self, files: Mapping[str, str]) -> None:
-            """Put files there, by name; each is there whole or not at all."""
+            """Put files there, by name; each is there whole or not at all, and not written again if it is."""
 
         def holds(self, pattern: str) -> bool:
             """Whether there is a file that ``pattern`` fits."""
@@ -68,7 +69,9 @@ class _Ours:
 
     def put(self, files: Mapping[str, str]) -> None:
         for name, text in files.items():
-            write_whole(self.home / name, text.encode("utf-8", "replace"))
+            path, data = self.home / name, text.encode("utf-8", "replace")
+            if not _is(path, data):
+                write_whole(path, data)
 
     def holds(self, pattern: str) -> bool:
         return any(self.home.glob(pattern))
@@ -111,3 +114,12 @@ class _Theirs:
             why = clean_line(decode_output(done.stderr), 300) or f"the keeper ended with {done.returncode}"
             raise OSError(why)
         return done.stdout == b'{"found": true}'
+
+
+def _is(path: Path, data: bytes) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # not there, a link, or nothing that can be read
+        return False
+    with os.fdopen(descriptor, "rb") as file:
+        return stat.S_ISREG(os.fstat(descriptor).st_mode) and file.read(len(data) + 1) == data

@@ -4,7 +4,8 @@
    A chat that is missing or another one fails the turn; there is no silent new beginning.
 2. A turn is tried once. Whether it may be tried again is the operator's decision, and what an `AdapterFault`
    says of the prompt is what there is to decide on.
-3. Nothing of the client's outlives its turn; `wrapper.sandbox` sees to that.
+3. Nothing of the client's outlives its turn; `wrapper.sandbox` sees to that. What we put into its folder is
+   put back before every turn, whatever the client made of it.
 """
 
 from __future__ import annotations
@@ -157,6 +158,7 @@ class NativeAdapter(ParticipantAdapter):
             raise RuntimeError("the adapter is not open")
 
     async def _take_turn(self, text: str) -> Answer:
+        await anyio.to_thread.run_sync(self._put_back)
         done = await sandbox.run(self._command(self._argv(), text.encode("utf-8", "replace")), self._bounds)
         fault = fault_of(done, self._preset, self._bounds)
         if fault is not None:
@@ -282,6 +284,12 @@ class NativeAdapter(ParticipantAdapter):
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder.chmod(0o700)
         self._theirs.make_folders()
+
+    def _put_back(self) -> None:
+        try:
+            self._write_files(self._system_prompt)
+        except OSError as error:
+            raise _unusable(f"the client's own files cannot be put in order: {error}") from None
 
     def _write_files(self, system_prompt: str) -> None:
         self._system_prompt = system_prompt

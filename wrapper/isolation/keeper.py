@@ -22,15 +22,21 @@ def main(home: Path, request: dict[str, Any]) -> int:
     for name in request["folders"]:
         (home / name).mkdir(exist_ok=True)
     for name, text in request["files"].items():
-        descriptor, written = tempfile.mkstemp(prefix=f".{name}.", dir=home)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(written).replace(home / name)
+        _put(home / name, text.encode("utf-8", "replace"))
     found = bool(request["proof"]) and any(home.glob(request["proof"]))
     sys.stdout.write(json.dumps({"found": found}))
     return 0
+
+
+def _put(path: Path, data: bytes) -> None:
+    if not path.is_symlink() and path.is_file() and path.read_bytes() == data:
+        return
+    descriptor, written = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(written).replace(path)
 
 
 if __name__ == "__main__":

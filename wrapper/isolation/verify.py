@@ -75,7 +75,7 @@ def main(argv: list[str]) -> int:
     """Try it and tell. Raises `UserError` for what cannot be tried."""
     options = parser().parse_args(argv)
     if options.seat is not None:
-        return _in_service(options.seat, [word for word in argv if word != options.seat])
+        return _in_service(options)
     if os.geteuid() == 0 and os.environ.get(CLIENT_USER):
         _as_the_wrapper(argv)
     seat = _live_seat()
@@ -93,15 +93,23 @@ def main(argv: list[str]) -> int:
 # --- where it runs ------------------------------------------------------------------------------------------
 
 
-def _in_service(service: str, argv: Sequence[str]) -> int:
-    """Become `docker compose exec`."""
+def _in_service(options: argparse.Namespace) -> int:
+    """Become `docker compose exec`, with the same options but the service's name."""
+    service = options.seat
     docker = shutil.which("docker")
     if docker is None:
         raise UserError("docker is not installed here", hint="leave SEAT out where the seat itself runs")
     if service.startswith("-"):
         raise UserError(f"{service!r} is not the name of a service")
-    command = [docker, "compose", "exec", "-T", service, "consilium", COMMAND, *argv]
+    given = {name: value for name, value in vars(options).items() if name != "seat" and value}
+    words = [_word(name, value) for name, value in given.items()]
+    command = [docker, "compose", "exec", "-T", service, "consilium", COMMAND, *words]
     os.execv(docker, command)  # noqa: S606 - no shell
+
+
+def _word(name: str, value: object) -> str:
+    option = f"--{name.replace('_', '-')}"
+    return option if value is True else f"{option}={value}"
 
 
 def _as_the_wrapper(argv: Sequence[str]) -> None:

@@ -1,18 +1,21 @@
 """The probe in the real image: green with every layer, and every one of its rows red without some layer.
 
-A row that no missing layer turns red would prove nothing: the last table of all, without any layer and as root,
-finds every single one.
+A row that no missing layer turns red would prove nothing: without any layer and as root, every single one is.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from docker_engine import need_engine
+from docker_engine import ROOT as REPOSITORY
+from docker_engine import docker, need_engine
 from edge_kit import Council
-from seat_containers import Town, llm_image, seat_image, surprises, town, untried
+from seat_containers import BASE, Town, llm_image, seat_image, surprises, town, untried
 
 from wrapper.isolation.attempts import ATTEMPTS
 
@@ -135,9 +138,7 @@ def test_without_the_packet_fence_its_rows_turn_red_and_no_other(place: Place) -
 
 def test_without_landlock_its_rows_turn_red(place: Place) -> None:
     profile = place.folder / "no-landlock.json"
-    done = place.town.run(
-        seat_image(), place.options("--security-opt", f"seccomp={profile}"), *place.command
-    )
+    done = place.town.run(seat_image(), place.options("--security-opt", f"seccomp={profile}"), *place.command)
     assert surprises(done) - ENGINE == LANDLOCKED
 
 
@@ -215,8 +216,65 @@ def test_a_name_that_does_not_resolve_is_said(place: Place, monkeypatch: pytest.
     assert "CONSILIUM_REACH: nobody.invalid does not resolve" in done.stderr
 
 
+def size(image: str) -> int:
+    return int(docker("image", "inspect", "-f", "{{.Size}}", image).stdout)
+
+
+def test_the_images_are_small(place: Place) -> None:
+    assert size(llm_image()) - size(BASE) < 130_000_000
+    assert size(seat_image()) - size(BASE) < 40_000_000
+
+
+COMPOSE = """\
+name: {name}
+services:
+  alpha:
+    image: {image}
+    init: true
+    command: [seat]
+    environment: {{ CONSILIUM_REACH: "{reach}:8888", CONSILIUM_HOST: "{arbiter}", PATH: "{path}" }}
+    read_only: true
+    cap_drop: [ALL]
+    cap_add: [SETUID, SETGID, SETPCAP, NET_ADMIN, CHOWN]
+    security_opt: ["no-new-privileges:true"]
+    tmpfs: ["/tmp:rw,nosuid,nodev,noexec,size=16m"]
+    volumes: ["{drive}:/drive:ro"]
+    networks: [town]
+networks:
+  town: {{ name: {name}, external: true }}
+"""
+
+WAITING = (
+    "#!/bin/sh\nexport PATH=/opt/consilium/bin:/usr/bin\n[ $1 = seat ] && exec sleep 600\nexec consilium $@\n"
+)
+
+
+def test_from_the_host_a_seat_is_named_by_its_service(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "consilium").write_text(WAITING)
+    (tmp_path / "consilium").chmod(0o755)
+    words = {"name": place.town.token, "image": seat_image(), "reach": place.reach, "drive": tmp_path}
+    path = "/drive:/opt/consilium/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    (tmp_path / "compose.yaml").write_text(COMPOSE.format(**words, arbiter=place.arbiter, path=path))
+    compose = ("compose", "-f", str(tmp_path / "compose.yaml"))
+    docker(*compose, "up", "-d", "--wait")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "consilium", "verify-isolation", "alpha", "--json"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    finally:
+        docker(*compose, "down", "-v", "-t", "1")
+    assert surprises(done) == set()
+    assert "control" not in untried(done)
+
+
 def test_what_the_image_holds(place: Place) -> None:
-    """Only the two rooms that a seat needs; and small."""
+    """Only the two rooms that a seat needs."""
     code = (
         "from importlib.util import find_spec as f; import wrapper.main; "
         "print([n for n in ('arbiter', 'pki', 'council', 'OpenSSL') if f(n)])"

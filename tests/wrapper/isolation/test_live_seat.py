@@ -122,9 +122,7 @@ async def test_a_seat_takes_turns_and_its_isolation_holds_between_them(living: L
         await living.seat.control.hear(m.TurnEnd)
         await living.nothing_is_left()
     done = await anyio.to_thread.run_sync(
-        lambda: docker(
-            "exec", living.container, "consilium", "verify-isolation", "--json", check=False
-        )
+        lambda: docker("exec", living.container, "consilium", "verify-isolation", "--json", check=False)
     )
     assert surprises(done) == set()
     assert untried(done) <= {"egress_refused", "egress_allowed"}
@@ -135,9 +133,7 @@ async def test_the_isolation_can_be_verified_while_the_client_is_at_work(living:
     await living.turn(1, "please hang now")
     await living.wait_until(1)
     done = await anyio.to_thread.run_sync(
-        lambda: docker(
-            "exec", living.container, "consilium", "verify-isolation", "--json", check=False
-        )
+        lambda: docker("exec", living.container, "consilium", "verify-isolation", "--json", check=False)
     )
     assert surprises(done) == set()
     await living.wait_until(1)  # and the client is still at work
@@ -181,7 +177,7 @@ async def test_a_client_ends_with_its_wrapper(living: Living) -> None:
 
 
 async def test_a_link_that_the_client_leaves_leads_nowhere(living: Living) -> None:
-    """What the wrapper puts into the client's folder replaces a link, and what is behind it stays as it was."""
+    """What the wrapper puts into the client's folder replaces a link; what is behind it stays as it was."""
     await living.turn(1, "well?")
     await living.seat.data.hear(m.Speech)
     home, kept = "/var/lib/consilium/client", "/var/lib/consilium/seat/chat.json"
