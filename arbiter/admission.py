@@ -32,11 +32,13 @@ class Granted:
     """What a seat asked for, as far as its profile allows it. None: no change is asked for, or granted.
 
     A wish above the ceiling is not granted, and takes nothing away either: what the roster planned stands.
+    ``over_required`` and ``over_policy`` say which wish was one.
     """
 
     required: bool | None
     disconnect_policy: DisconnectPolicy | None
-    capped: bool
+    over_required: bool = False
+    over_policy: bool = False
 
 
 def rights_of(identity: Identity, profiles: Mapping[str, CapabilityProfile]) -> Rights:
@@ -79,5 +81,6 @@ def _grant(
     return Granted(
         required=None if over_required else required,
         disconnect_policy=None if over_policy else disconnect_policy,
-        capped=over_required or over_policy,
+        over_required=over_required,
+        over_policy=over_policy,
     )

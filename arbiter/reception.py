@@ -250,9 +250,12 @@ class Reception:
         with answering(line):
             participant_id, granted = admission.admit(line.message, connection.rights)
         held = self._seat(connection, line.message, participant_id)
+        leaves = False
 
         async def take(line: Line[Any]) -> None:
+            nonlocal leaves
             held.heartbeat.heard(self._clock())
+            leaves = leaves or isinstance(line.message, messages.Unreg)
             if not connection.answer_ping(line):
                 await self._tell(translate.from_control(held.session_id, held.name, held.rights, line))
 
@@ -260,6 +263,13 @@ class Reception:
         try:
             await self._tell(self._registration(held, line, granted))
             await connection.listen(self._clock, take)
+        except ChannelClosed as ended:
+            reason = str(ended)
+            if leaves and Kind.DATA in held.outboxes:
+                # It closes both, and its SPEECH may still be on the way on the other.
+                with anyio.move_on_after(PARTING):
+                    await held.data_over.wait()
+            raise
         except ChannelError as ended:
             reason = str(ended)
             raise
@@ -321,6 +331,7 @@ class Reception:
             await connection.listen(self._clock, take)
         except ChannelClosed as ended:
             reason = str(ended)
+            held.data_over.set()
             # A seat that leaves closes both, and its UNREG may still be on the way on the other.
             with anyio.move_on_after(PARTING):
                 await held.over.wait()
@@ -329,6 +340,7 @@ class Reception:
             reason = str(ended)
             raise
         finally:
+            held.data_over.set()
             held.end(f"data connection: {connection.undeliverable or reason}")
 
     async def _converse_admin(self, connection: Connection) -> None:

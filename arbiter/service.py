@@ -84,6 +84,7 @@ class Service:
         self._over = False
         self._moved = anyio.Event()  # set when the alarm has to look again
         self._set_for: float | None = None
+        self._alarm_bug: Exception | None = None
 
     async def run(self) -> DebateState:
         """Hold the debate; return its outcome."""
@@ -120,6 +121,14 @@ class Service:
         return self._set_aside.popleft() if self._set_aside else await self._inbox.receive()
 
     async def _ring(self) -> None:
+        """Ring when it is due. A bug here is the owner's to deal with (rule 4), as soon as that can be."""
+        try:
+            await self._ring_when_due()
+        except Exception as bug:  # noqa: BLE001 - raised again by the owner, in `_step`
+            self._alarm_bug = bug
+            await self._inbox.post(events.AlarmRang())
+
+    async def _ring_when_due(self) -> None:
         """Post the alarm when it is due. That a deadline has moved away is found out on waking."""
         while True:
             self._set_for = due = self._debate.next_deadline()
@@ -139,6 +148,8 @@ class Service:
             self._moved.set()
 
     async def _step(self, event: Event) -> None:
+        if self._alarm_bug is not None:
+            raise self._alarm_bug
         todo = self._debate.handle(event, self._now())
         self._look_again(event)
         await self._carry_out(todo)

@@ -127,8 +127,12 @@ class Session:
 
 @dataclass(slots=True, kw_only=True)
 class Registration(Session):
-    """A seat's session, from REG on. Without a data connection by ``bind_by`` it can never have one."""
+    """A seat's session, from REG on. Without a data connection by ``bind_by`` it can never have one.
+
+    ``data_over`` is set once nothing more can come on that.
+    """
 
     participant_id: str
     name: str
     bind_by: float
+    data_over: anyio.Event = field(default_factory=anyio.Event)

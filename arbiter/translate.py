@@ -27,12 +27,18 @@ def from_control(session: str, name: str, rights: Rights, line: Line[Any]) -> Ev
             return events.TurnAcknowledged(session, msg_id, turn_id)
         case messages.TurnEnd(turn_id=turn_id, speech=speech, usage=usage):
             return events.TurnEnded(session, msg_id, turn_id, speech, usage)
-        case messages.TurnFailed(turn_id=turn_id, fault=fault, prompt_sent=sent, detail=detail):
-            return events.TurnFaulted(session, msg_id, turn_id, fault, sent, detail)
+        case messages.TurnFailed(turn_id=turn_id, fault=fault, prompt_sent=sent) as failed:
+            seen = failed.partial_bytes
+            return events.TurnFaulted(session, msg_id, turn_id, fault, sent, failed.detail, seen)
         case messages.StateUpdate() as change:
             granted = admission.update(change, name, rights)
             return events.StateUpdated(
-                session, msg_id, granted.required, granted.disconnect_policy, granted.capped
+                session,
+                msg_id,
+                granted.required,
+                granted.disconnect_policy,
+                over_required=granted.over_required,
+                over_policy=granted.over_policy,
             )
         case messages.Unreg(name=claimed, reason=reason):
             if claimed not in (None, name):

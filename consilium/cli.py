@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "arbiter": ("arbiter.main:main", "run the Arbiter of one debate"),
     "seat": ("wrapper.main:main", "run one seat: a wrapper and its client"),
     "model": ("council.model:main", "run the embedded model server"),
-    "pki": ("pki.main:main", "create the authority; issue, bundle, show and check certificates"),
+    "pki": ("pki.main:main", "create the authority; issue, renew, revoke and show certificates"),
     "verify-isolation": ("wrapper.isolation.verify:main", "try what a seat's client must not be able to do"),
     "completion": ("consilium.completion:main", "print a completion script for bash, zsh or fish"),
 }

@@ -84,14 +84,18 @@ class ChannelBroken(ChannelError):  # noqa: N818
 class AdapterFault(ConsiliumError):  # noqa: N818 - the specification's word for it is fault
     """Raised when a client did not produce a turn (§6.5, §6.6).
 
-    A fault is never a skip: the wrapper reports it as TURN_FAILED and the debate pauses.
+    A fault is never a skip: the wrapper reports it as TURN_FAILED and the debate pauses. ``partial_bytes`` is
+    how much of an answer the client had given by then; None where nobody can tell.
     """
 
-    def __init__(self, fault: Fault, prompt_sent: PromptSent, detail: str) -> None:
+    def __init__(
+        self, fault: Fault, prompt_sent: PromptSent, detail: str, *, partial_bytes: int | None = None
+    ) -> None:
         super().__init__(detail)
         self.fault = fault
         self.prompt_sent = prompt_sent
         self.detail = detail
+        self.partial_bytes = partial_bytes
 
 
 class TranscriptError(ConsiliumError):

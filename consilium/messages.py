@@ -1,5 +1,7 @@
 """Every message of protocol 4 (§5.4, §5.5, §3.3.D), one class a message, one union a channel and direction.
 
+What only an operator sends or hears is written in `consilium.governing` and passed on here.
+
 1. A message says what travels; it never says whether it may. That is `arbiter.permissions`.
 2. Unknown fields are ignored and go nowhere; unknown types are refused.
 3. ``protocol_version``, ``msg_id`` and ``in_reply_to`` belong to the line, not to the message:
@@ -12,8 +14,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, computed_field
+from pydantic import Field, computed_field
 
+from consilium.governing import AdminOk as AdminOk
+from consilium.governing import ForceTurnEnd as ForceTurnEnd
+from consilium.governing import Inject as Inject
+from consilium.governing import Kick as Kick
+from consilium.governing import Next as Next
+from consilium.governing import Pause as Pause
+from consilium.governing import Record as Record
+from consilium.governing import Reload as Reload
+from consilium.governing import Resume as Resume
+from consilium.governing import SetPhase as SetPhase
+from consilium.governing import SetTopic as SetTopic
+from consilium.governing import Terminate as Terminate
+from consilium.governing import Watch as Watch
 from consilium.words import MAX_COUNT as MAX_COUNT
 from consilium.words import MAX_REASON as MAX_REASON
 from consilium.words import MAX_SPEECH_BYTES as MAX_SPEECH_BYTES
@@ -27,6 +42,7 @@ from consilium.words import Finite as Finite
 from consilium.words import ItemT as ItemT
 from consilium.words import Label as Label
 from consilium.words import Many as Many
+from consilium.words import Message as Message
 from consilium.words import Millis as Millis
 from consilium.words import Name as Name
 from consilium.words import NonEmptyText as NonEmptyText
@@ -48,14 +64,8 @@ PROTOCOL_VERSION = 4
 """The one version this code speaks (§5.1)."""
 
 
-class Message(BaseModel):
-    """Base of everything that travels and of its parts: strict, frozen, deaf to unknown fields."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", populate_by_name=True)
-
-
 class Meta(Message):
-    """What a seat says of itself (§5.3, §5.6). Recorded, shown, never interpreted."""
+    """What a seat says of itself (§5.3, §5.6). Recorded and shown; it entitles to nothing."""
 
     brand: Label | None = None
     model: Label | None = None
@@ -139,13 +149,17 @@ class TurnEnd(Message):
 
 
 class TurnFailed(Message):
-    """The client did not produce the turn: pause now, not at the deadline."""
+    """The client did not produce the turn: pause now, not at the deadline.
+
+    ``partial_bytes`` is how much of an answer the wrapper had received; null is unknown, 0 is nothing.
+    """
 
     type: Literal["TURN_FAILED"] = "TURN_FAILED"
     turn_id: Count
     fault: Fault
     prompt_sent: PromptSent
     detail: Reason = ""
+    partial_bytes: Count | None = None
 
 
 class StatusRequest(Message):
@@ -292,6 +306,8 @@ class SeatStatus(Message):
     repeats_turn: Count | None
     fault: Reason | None
     prompt_sent: PromptSent | None
+    partial_bytes: Count | None
+    last_active_s: Finite | None
     choices: Many[Label]
 
 
@@ -331,13 +347,17 @@ class DataOk(Message):
 
 
 class Context(Message):
-    """What the seat needs for its turn: topic and delta, never the history (§5.5)."""
+    """What the seat needs for its turn: topic and delta, never the history (§5.5).
+
+    ``waiting`` counts the contributions for which there was no room: they come with the seat's next turn.
+    """
 
     type: Literal["CONTEXT"] = "CONTEXT"
     turn_id: Count
     phase: Phase
     topic: Topic
     delta: Many[DeltaEntry]
+    waiting: Count = 0
 
 
 class Speech(Message):
@@ -356,102 +376,6 @@ class SystemEvent(Message):
     event: Literal["HUMAN_SKIP", "PARTICIPANT_MEMORY_LOST"]
     participant_id: ParticipantId | None = None
     visible: bool = False
-
-
-# --- admin -------------------------------------------------------------------------------------------
-
-
-class Kick(Message):
-    """Remove a seat."""
-
-    type: Literal["KICK"] = "KICK"
-    seat: SeatRef
-
-
-class ForceTurnEnd(Message):
-    """End the open turn now; it is revoked."""
-
-    type: Literal["FORCE_TURN_END"] = "FORCE_TURN_END"
-
-
-class SetTopic(Message):
-    """Replace the topic."""
-
-    type: Literal["SET_TOPIC"] = "SET_TOPIC"
-    topic: Topic
-
-
-class SetPhase(Message):
-    """Change the phase (§13.3), at the next turn or when a round is complete: ``round``, or else this one."""
-
-    type: Literal["SET_PHASE"] = "SET_PHASE"
-    phase: Phase
-    when: When = When.NOW
-    round: Count | None = None
-
-
-class Inject(Message):
-    """Say something to every seat, as the moderator (§9.7)."""
-
-    type: Literal["INJECT"] = "INJECT"
-    text: NonEmptyText
-
-
-class Pause(Message):
-    """Assign no further turn."""
-
-    type: Literal["PAUSE"] = "PAUSE"
-    reason: Reason = ""
-
-
-class Resume(Message):
-    """Go on (§7.3). For each faulty seat: keep its chat (the default), cold, skip or remove."""
-
-    type: Literal["RESUME"] = "RESUME"
-    seats: dict[SeatRef, Recovery] = {}
-
-
-class Next(Message):
-    """Give the next turn to this seat (policy ``manual``, or once under any other)."""
-
-    type: Literal["NEXT"] = "NEXT"
-    seat: SeatRef
-
-
-class Terminate(Message):
-    """Close the debate: now, or when a round is complete: ``round``, or else this one."""
-
-    type: Literal["TERMINATE"] = "TERMINATE"
-    when: When = When.NOW
-    round: Count | None = None
-    reason: Reason = ""
-
-
-class Reload(Message):
-    """Read certificates and capability profiles again."""
-
-    type: Literal["RELOAD"] = "RELOAD"
-
-
-class Watch(Message):
-    """Send me every record from ``from_seq`` on, and each new one as it is written."""
-
-    type: Literal["WATCH"] = "WATCH"
-    from_seq: Count = 0
-
-
-class AdminOk(Message):
-    """Carried out, or scheduled."""
-
-    type: Literal["ADMIN_OK"] = "ADMIN_OK"
-    operation: Label
-
-
-class Record(Message):
-    """One record of the transcript, as it stands on disk (answer to WATCH)."""
-
-    type: Literal["RECORD"] = "RECORD"
-    record: dict[str, JsonValue]
 
 
 ControlFromSeat = Annotated[

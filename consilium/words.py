@@ -1,4 +1,4 @@
-"""The words that messages are made of: what a field may hold, and the few words that some fields choose from.
+"""What messages are made of: their base, what a field may hold, and the few words that some choose from.
 
 `consilium.messages` passes all of them on, so that one import serves who speaks the protocol.
 """
@@ -8,8 +8,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, TypeVar, cast
 
-from pydantic import AfterValidator, Field, GetCoreSchemaHandler, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
 from pydantic_core import CoreSchema, PydanticCustomError
+
+
+class Message(BaseModel):
+    """Base of everything that travels and of its parts: strict, frozen, deaf to unknown fields."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", populate_by_name=True)
+
 
 MAX_SPEECH_BYTES = 64 * 1024
 """Largest text of one contribution in UTF-8 bytes; a council may say less (``limits.speech_bytes``)."""

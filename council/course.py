@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from consilium.messages import DebateState, PromptSent
-from consilium.records import EventName, EventRecord
+from consilium.records import EventName, EventRecord, TurnRecord
 from council.telling import short
 
 if TYPE_CHECKING:
@@ -113,6 +113,14 @@ class Course:
                 self._faults.clear()
             case EventName.DEBATE_ENDED:
                 self.over = _over(data)
+
+    def awaits_a_choice(self, entry: AnyEntry) -> bool:
+        """Whether a next speaker is due after ``entry``, which was observed just now."""
+        begun = isinstance(entry, EventRecord) and entry.event in (
+            EventName.DEBATE_STARTED,
+            EventName.DEBATE_RESUMED,
+        )
+        return (begun or isinstance(entry, TurnRecord)) and not self._pause and self.over is None
 
     def process_ended(self, ended: Ended, last_words: str) -> None:
         """Take the end of a process, and the last line of its log."""

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import signal
 import time
 from contextlib import suppress
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 import orjson
 
+from consilium.config import TurnPolicy
 from consilium.errors import ChannelError, ConsiliumError, PeerError, UserError
 from consilium.messages import Resume, Status, StatusRequest, Terminate
 from consilium.records import Stored, unseal
@@ -27,7 +29,7 @@ from council.course import FAULT, Course, Verdict
 from council.plan import Starter, course
 from council.processes import Ended, Processes, Said, processes
 from council.screen import SIGNALLED, TICK_SECONDS
-from council.startup import MODEL_STAGE, Startup
+from council.startup import MODEL_STAGE, OPERATOR, Startup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +85,7 @@ class Driver:
         self._busy = busy
         self._course = Course(seat.name for seat in job.council.participants)
         self._starter = Starter(job.council)
+        self._by_hand = job.council.turn_policy is TurnPolicy.MANUAL
         self._work = anyio.CancelScope()
         self._courtesy = anyio.CancelScope()
         self._interrupted = 0
@@ -213,9 +216,18 @@ class Driver:
             case Stored(entry=entry):
                 self._course.observe(entry)
                 self._view.record(happening, time.monotonic())
+                if self._by_hand and self._course.awaits_a_choice(entry):
+                    self._doing(f"waiting for you to say who speaks: {self._next_command()}")
                 start = self._starter.observe(entry)
                 if start is not None:
                     tasks.start_soon(self._order, admin, start)
+
+    def _next_command(self) -> str:
+        """What an operator types, in another terminal, to give somebody the floor (§7.4, ``manual``)."""
+        assert self._admin is not None
+        bundle = str(self._job.space.certs / OPERATOR)
+        port = str(self._admin.port)
+        return f"{shlex.join(['consilium', 'admin', '--bundle', bundle, '--port', port, 'next'])} SEAT"
 
     def _note_end(self, ended: Ended) -> None:
         assert self._running is not None

@@ -58,6 +58,7 @@ _SAID: dict[EventName, tuple[str, str]] = {
     EventName.DEBATE_RESUMED: ("resumed", "reason"),
     EventName.DEBATE_ENDED: ("the debate ended", "reason"),
     EventName.CAP_REACHED: ("a cap is reached", "cap"),
+    EventName.USAGE_UNREPORTED: ("reports no tokens; estimated towards", "cap"),
     EventName.PARTICIPANT_FAULT: ("failed", "reason"),
     EventName.PARTICIPANT_LEFT: ("left", "reason"),
     EventName.PARTICIPANT_JOINED: ("took a seat", "name"),

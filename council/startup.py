@@ -34,6 +34,9 @@ MODEL_STAGE, ARBITER_STAGE, SEAT_STAGE = 0, 1, 2
 MODEL_SECONDS = 150.0
 """How long the model may take to be ready. It gives its first answer 120 seconds."""
 
+OPERATOR = "the-operator"
+"""The folder of the operator's certificate among those of the debate. A hyphen is in no seat's name."""
+
 ARBITER_SECONDS = 60.0
 DAY_SECONDS = 24 * 3600
 
@@ -86,7 +89,7 @@ class Startup:
         return Issued(
             # A hyphen is in no seat's name. "ca" is the authority's own folder.
             arbiter=authority.issue("the-arbiter", profile="arbiter", dns=["localhost"], ips=[HOST]),
-            operator=authority.issue("the-operator", profile="operator"),
+            operator=authority.issue(OPERATOR, profile="operator"),
             seats={
                 seat.name: authority.issue(
                     "seat-ca" if seat.name == "ca" else seat.name, profile="participant"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from consilium.console import Style
 from consilium.messages import DebateState, PromptSent, Recovery
 from council.render import LABEL, duration, tokens
+from council.tally import HUMAN
 from council.telling import INDENT, short
 
 if TYPE_CHECKING:
@@ -188,11 +189,11 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
     model = " ".join(filter(None, (seat.brand, seat.model))) or "model unknown"
     turns = count(seat.turns, "turn")
     turns += "" if seat.last_turn is None else f", the last was turn {seat.last_turn}"
-    spent = "tokens unknown" if seat.tokens is None else f"{seat.tokens:,} tokens"
     usd = [] if seat.usd is None else [f"${seat.usd:,.4f}"]
-    # A person has no client that could be kept apart from anything.
-    apart = [] if seat.brand == "human" else [f"isolation {seat.isolation or 'unknown'}"]
-    _detail(console, "; ".join([seat.role_label or "no role", model, turns, spent, *usd, *apart]))
+    facts = [seat.role_label or "no role", model, turns, *_spent(seat), *usd]
+    if seat.brand != HUMAN:  # a person has no client that could be kept apart from anything
+        facts.append(f"isolation {seat.isolation or 'unknown'}")
+    _detail(console, "; ".join(facts))
     since = status.turns_since.get(seat.participant_id)
     if since is not None:
         spoke = since < status.turn_counter
@@ -208,10 +209,30 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
     if seat.fault is not None:
         _detail(console, f"fault: {REASONS.get(seat.fault, seat.fault)}", style=Style.RED)
         _detail(console, f"was the prompt sent: {_SENT[seat.prompt_sent]}")
+        if seat.prompt_sent in (PromptSent.MAYBE, PromptSent.YES):
+            _detail(console, f"how much of an answer had come: {_seen(seat.partial_bytes)}")
     elif seat.choices:
         _detail(console, "it left, and the debate needs it", style=Style.RED)
+    if seat.choices:
+        _detail(console, f"last heard of, heartbeats left out: {_ago(seat.last_active_s)}")
     if seat.choices and not seat.connected:
         _detail(console, "start it again, and it can go on from where it was")
+
+
+def _spent(seat: SeatStatus) -> Iterator[str]:
+    """Its tokens. That a person reports none leaves nothing unknown."""
+    if seat.tokens is not None:
+        yield f"{seat.tokens:,} tokens"
+    elif seat.brand != HUMAN:
+        yield "tokens unknown"
+
+
+def _seen(partial_bytes: int | None) -> str:
+    return "unknown" if partial_bytes is None else count(partial_bytes, "byte")
+
+
+def _ago(seconds: float | None) -> str:
+    return "unknown" if seconds is None else f"{duration(seconds)} ago"
 
 
 def _ways(console: Console, ways: list[Way]) -> None:

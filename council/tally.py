@@ -124,7 +124,7 @@ class Tally:
         tokens = _tokens(turn)
         if tokens is not None:
             seat.tokens = (seat.tokens or 0) + tokens
-        elif turn.outcome is not TurnOutcome.SKIP and not seat.human:
+        elif not seat.human:  # a client that passes was asked all the same
             seat.unknown += 1
         if turn.usage is not None and turn.usage.usd is not None:
             seat.usd = (seat.usd or 0.0) + turn.usage.usd

@@ -30,6 +30,7 @@ STYLES = {
     EventName.PARTICIPANT_FAULT: Style.RED,
     EventName.DEBATE_PAUSED: Style.RED,
     EventName.CAP_REACHED: Style.YELLOW,
+    EventName.USAGE_UNREPORTED: Style.YELLOW,
     EventName.PARTICIPANT_LEFT: Style.YELLOW,
     EventName.PARTICIPANT_MEMORY_LOST: Style.YELLOW,
     EventName.ARBITER_RESTARTED: Style.YELLOW,

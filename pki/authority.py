@@ -29,8 +29,19 @@ from consilium.identity import MAX_LIFETIME_DAYS
 from pki.build import build_leaf
 from pki.index import Index, Lists, ListsBehind
 from pki.names import check_days, check_name, check_trust_domain
-from pki.reading import common_name, der, read_certificates
-from pki.signers import ISSUERS, is_numbered, key_pem, lists_pem, new_key, new_signers, pem, read_signer
+from pki.outcomes import Published, Revocation
+from pki.reading import common_name, der, is_usable, read_certificates
+from pki.signers import (
+    ISSUERS,
+    is_numbered,
+    key_pem,
+    lists_pem,
+    new_key,
+    new_signers,
+    pem,
+    read_signer,
+    trust_domain_of,
+)
 from pki.store import check_root, locked, make_root, read_index, replace_files, write_folder
 from pki.terms import (
     CA_DAYS,
@@ -53,24 +64,6 @@ if TYPE_CHECKING:
     from pki.build import Leaf, Signer
     from pki.index import Record
     from pki.terms import Issuer, Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """New revocation lists: where they were written, and where they could not be (path to why)."""
-
-    lists: Lists
-    written: tuple[Path, ...]
-    failed: dict[Path, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Revocation:
-    """What one call revoked; ``before`` was revoked already, and keeps its date and reason."""
-
-    records: tuple[Record, ...]
-    before: tuple[Record, ...]
-    published: Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +115,19 @@ class Authority:
         if not path.parent.is_dir():
             raise UserError(f"there is no authority in {folder}", hint=f"consilium pki init {folder}")
         check_root(folder)
+        check_root(folder / CA_FOLDER)
         root = read_certificates(path)[0]
-        return cls(folder, _trust_domain(root, path), root, clock)
+        return cls(folder, trust_domain_of(root, path), root, clock)
 
     @property
     def place(self) -> Path:
         """The authority's own folder."""
         return self.folder / CA_FOLDER
+
+    @property
+    def lists(self) -> Path:
+        """The current revocation lists: what an Arbiter elsewhere needs a copy of."""
+        return self.place / CRL
 
     @property
     def anchors(self) -> bytes:
@@ -170,40 +169,46 @@ class Authority:
         when something asked for cannot be granted, or when the folder exists and ``replace`` was not asked
         for; the certificate that is replaced stays valid.
         """
-        check_name(name)
+        self.check_free(name, replace=replace)
         check_days(days, MAX_LIFETIME_DAYS)
         by = ISSUER_OF[profile] if issuer is None else issuer
         wanted = Wanted(name, profile, by, tuple(dns), tuple(ips), days)
         leaf = wanted.leaf(self.trust_domain)
         folder = self.folder / name
         with locked(self.place):
-            exists = os.path.lexists(folder)
-            if exists and not replace:
-                raise UserError(
-                    f"{folder} is there already, and no key is overwritten",
-                    hint="--replace puts a new key and certificate in its place",
-                )
-            self._deliver(wanted, leaf, exists=exists)
+            self.check_free(name, replace=replace)
+            self._deliver(wanted, leaf, exists=os.path.lexists(folder))
         return Credentials.load(folder)
 
-    def renew(self, name: str, *, days: int | None = None) -> Credentials:
+    def check_free(self, name: str, *, replace: bool = False) -> None:
+        """Raise `UserError` unless ``name`` can be a holder's, and is nobody's yet or may be replaced."""
+        check_name(name)
+        if os.path.lexists(self.folder / name) and not replace:
+            raise UserError(
+                f"{self.folder / name} is there already, and no key is overwritten",
+                hint="--replace puts a new key and certificate in its place",
+            )
+
+    def renew(self, name: str, *, days: int | None = None, within: int | None = None) -> Record | None:
         """Give ``name`` a new key and certificate: same identity, hosts and, without ``days``, lifetime.
 
-        What it had stays valid. Raises `UserError` when it has none, or when the last one was revoked.
+        With ``within``, only if what it has ends within so many days or cannot be used; else None is
+        returned. What it had stays valid. Raises `UserError` when it has none, or when it was revoked.
         """
         if days is not None:
             check_days(days, MAX_LIFETIME_DAYS)
         with locked(self.place):
-            old = self._last(name)
+            old, folder = self._last(name), self.folder / name
             if old.revoked is not None:
                 raise UserError(
                     f"the certificate of {name} was revoked, and is not renewed",
                     hint=f"if it shall take part again: consilium pki issue {self.folder} {name} "
                     f"--profile {old.profile} --replace",
                 )
+            if within is not None and not old.ends_within(self.clock(), within) and is_usable(folder):
+                return None
             wanted = Wanted(name, old.profile, old.issuer, old.dns, old.ips, days or old.days)
-            self._deliver(wanted, wanted.leaf(self.trust_domain), exists=os.path.lexists(self.folder / name))
-        return Credentials.load(self.folder / name)
+            return self._deliver(wanted, wanted.leaf(self.trust_domain), exists=os.path.lexists(folder))
 
     def revoke(self, key: str, *, reason: Reason = "unspecified") -> Revocation:
         """Revoke what ``key`` names: all certificates of a holder that have not ended, or a single one.
@@ -216,8 +221,21 @@ class Authority:
             records = _alive(self._meant(index, key), key, now)
             before = tuple(record for record in records if record.revoked is not None)
             fresh = [record for record in records if record.revoked is None]
-            published = self._publish(index.with_revoked(fresh, now, reason), now)
-        return Revocation(tuple(fresh), before, published)
+            index = index.with_revoked(fresh, now, reason)
+            published = self._publish(index, now)
+        serials = {record.serial for record in fresh}
+        done = tuple(record for record in index.issued if record.serial in serials)
+        return Revocation(done, before, published)
+
+    def refresh(self, *, within: int) -> Published | None:
+        """Make the revocation lists anew if they end within so many days, or if a copy of them is missing."""
+        with locked(self.place):
+            now, index = self.clock(), self.index
+            copies = [self.lists, *(folder / CRL for folder in self._arbiters(index))]
+            current = all(is_numbered(path, index.lists.number) for path in copies)
+            if current and not index.lists.end_within(now, within):
+                return None
+            return self._publish(index, now)
 
     def publish(self, *, days: int | None = None) -> Published:
         """Make the revocation lists anew, good for ``days``, or for as long as the last ones were."""
@@ -249,7 +267,7 @@ class Authority:
             )
         return readings[0]
 
-    def _deliver(self, wanted: Wanted, leaf: Leaf, *, exists: bool) -> None:
+    def _deliver(self, wanted: Wanted, leaf: Leaf, *, exists: bool) -> Record:
         now = self.clock()
         signer = self.signer(wanted.issuer)
         self._check_valid(signer.certificate, now)
@@ -257,7 +275,8 @@ class Authority:
         key = new_key()
         serial = x509.random_serial_number()
         certificate = build_leaf(signer, key.public_key(), leaf, serial=serial, now=now, days=wanted.days)
-        index = self.index.with_issued(wanted.record(leaf, certificate))
+        record = wanted.record(leaf, certificate)
+        index = self.index.with_issued(record)
         chain = pem(certificate) + pem(signer.certificate)
         files = {KEY: key_pem(key), CERT: chain, CA: self.anchors} | lists
         replace_files(self.place, {INDEX: index.written()})
@@ -265,10 +284,11 @@ class Authority:
             replace_files(self.folder / wanted.name, files)
         else:
             write_folder(self.folder / wanted.name, files)
+        return record
 
     def _current_lists(self, now: float) -> bytes:
         """The lists as they are, made anew if they are too old to be of use or were not written."""
-        path, index = self.place / CRL, self.index
+        path, index = self.lists, self.index
         if index.lists.end_within(now, 0) or not is_numbered(path, index.lists.number):
             self._publish(index, now)
         return path.read_bytes()
@@ -281,7 +301,7 @@ class Authority:
         content = lists_pem({name: self.signer(name) for name in (ROOT, *ISSUERS)}, index, lists)
         replace_files(self.place, {INDEX: index.with_lists(lists).written()})
         replace_files(self.place, {CRL: content})
-        written, failed = [self.place / CRL], {}
+        written, failed = [self.lists], {}
         for folder in self._arbiters(index):
             try:
                 replace_files(folder, {CRL: content})
@@ -313,15 +333,3 @@ def _alive(records: list[Record], key: str, now: float) -> list[Record]:
             f"every certificate that {key!r} names has expired", hint="an expired certificate admits nobody"
         )
     return alive
-
-
-def _trust_domain(root: x509.Certificate, path: Path) -> str:
-    """The trust domain in an authority's URI, ``spiffe://<trust domain>``."""
-    try:
-        names = root.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        (uri,) = names.get_values_for_type(x509.UniformResourceIdentifier)
-        trust_domain = uri.removeprefix("spiffe://")
-        check_trust_domain(trust_domain)
-    except (x509.ExtensionNotFound, ValueError, UserError) as cause:
-        raise UserError(f"{path} is not the certificate of an authority of ours") from cause
-    return trust_domain

@@ -25,7 +25,7 @@ Second = Annotated[int, Field(ge=0)]
 SHORTEST = 8
 """Digits of a fingerprint that name a certificate: as many as a display name ends with (§5.2)."""
 
-_FINGERPRINT = re.compile(r"_?([0-9a-f]{8,64})")
+_FINGERPRINT = re.compile(r"(?:[a-z0-9_]*_)?([0-9a-f]{8,64})")
 
 
 class ListsBehind(ValueError):  # noqa: N818 - what is the matter, and not only that something is
@@ -48,6 +48,10 @@ class Record(Section):
     not_after: Second
     revoked: Second | None = None
     reason: Reason | None = None
+
+    def ends_within(self, now: float, days: float) -> bool:
+        """Whether it has ended in ``days`` from ``now``."""
+        return self.not_after - now <= days * DAY
 
     @property
     def suffix(self) -> str:
@@ -133,7 +137,8 @@ class Index(Section):
     def found(self, key: str) -> list[list[Record]]:
         """What ``key`` may mean: a holder's name, a serial number, a fingerprint or its first digits.
 
-        One reading, or none, or several that differ; each is a list of certificates, never an empty one.
+        The digits may follow a name, as STATUS has it: ``guest_claude_9F1C22A0``. One reading, or none, or
+        several that differ; each is a list of certificates, never an empty one.
         """
         digits = key.lower().replace(":", "")
         match = _FINGERPRINT.fullmatch(digits)

@@ -1,6 +1,7 @@
 """``consilium pki``: the certificate authority of a council, on the command line.
 
-Exit codes: 0 done, or every step of ``verify`` held; 1 a step of ``verify`` failed; 2 it could not be done.
+Exit codes: 0 done, or every step of ``verify`` held; 1 a step of ``verify`` failed, or a part of what was
+asked could not be done; 2 it could not be done.
 """
 
 from __future__ import annotations
@@ -13,64 +14,23 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from consilium.errors import UserError
 from consilium.identity import MAX_LIFETIME_DAYS
-from pki.terms import CA_DAYS, LEAF_DAYS, MAX_CA_DAYS, TRUST_DOMAIN, Profile
+from pki import examples
+from pki.terms import (
+    CA_DAYS,
+    CRL_DAYS,
+    ISSUER_OF,
+    LEAF_DAYS,
+    MAX_CA_DAYS,
+    MAX_CRL_DAYS,
+    PRESET,
+    TRUST_DOMAIN,
+    Reason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _Parser: TypeAlias = argparse.ArgumentParser
-
-_EXAMPLES = """\
-examples:
-  consilium pki init certs
-  consilium pki issue certs hub --profile arbiter --dns localhost --ip 127.0.0.1
-  consilium pki issue certs claude_sonnet --profile participant
-  consilium pki issue certs anna --profile operator --days 7
-  consilium pki bundle certs anna --out anna.p12
-  consilium pki show certs/claude_sonnet
-  consilium pki verify certs/claude_sonnet
-  consilium pki verify received.pem --ca certs/ca/cert.pem --json
-"""
-
-_INIT = """\
-example:
-  consilium pki init certs --trust-domain council.example --days 365
-
-The authority's key stays in DIR/ca/key.pem, readable by its owner only. Keep it away from the seats.
-"""
-
-_ISSUE = """\
-examples:
-  consilium pki issue certs hub --profile arbiter --dns arbiter --dns localhost --ip 127.0.0.1
-  consilium pki issue certs claude_sonnet --profile participant
-  consilium pki issue certs claude_sonnet --profile participant --replace     (renew it)
-
-DIR/NAME then holds cert.pem, key.pem and ca.pem: all that this one holder needs.
-"""
-
-_BUNDLE = """\
-examples:
-  consilium pki bundle certs anna --out anna.p12                      (asks for a passphrase, twice)
-  consilium pki bundle certs anna --out anna.p12 --passphrase-file secret.txt
-  consilium pki bundle certs anna --out anna.pem --format pem --no-passphrase
-
-FILE then holds the certificate, the key and the CA of this one holder, and is readable by its owner only.
-Without an option the passphrase is taken from CONSILIUM_BUNDLE_PASSPHRASE, or asked for. Whoever gets hold of
-FILE can try many passphrases a second: make it a long one.
-"""
-
-_SHOW = """\
-example:
-  consilium pki show certs/claude_sonnet
-"""
-
-_VERIFY = """\
-examples:
-  consilium pki verify certs/claude_sonnet
-  consilium pki verify received.pem --ca certs/ca/cert.pem
-
-Exit code 0 when every step held, 1 when one failed, 2 when there was nothing to verify.
-"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -78,28 +38,22 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="consilium pki",
         description="The certificate authority of a council. It needs no network and runs no service.",
-        epilog=_EXAMPLES,
+        epilog=examples.ALL,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _init(_command(commands.add_parser, "init", "make an authority", _INIT))
-    _issue(_command(commands.add_parser, "issue", "make a key and a certificate for one holder", _ISSUE))
-    _bundle(_command(commands.add_parser, "bundle", "put one holder's files into one file", _BUNDLE))
-    _show(_command(commands.add_parser, "show", "say what a certificate says", _SHOW))
-    _verify(_command(commands.add_parser, "verify", "check a certificate step by step", _VERIFY))
+    for name, (what, text, options) in _COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=what,
+            description=f"{what[0].upper()}{what[1:]}.",
+            epilog=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        options(command)
     return top
-
-
-def _command(add: Callable[..., argparse.ArgumentParser], name: str, what: str, examples: str) -> _Parser:
-    return add(
-        name,
-        help=what,
-        description=f"{what[0].upper()}{what[1:]}.",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
 
 
 def _init(command: _Parser) -> None:
@@ -111,14 +65,13 @@ def _init(command: _Parser) -> None:
         help="the first part of every identity, spiffe://DOMAIN/... (%(default)s)",
     )
     _days(command, CA_DAYS, MAX_CA_DAYS)
+    _json(command)
 
 
 def _issue(command: _Parser) -> None:
-    command.add_argument("dir", type=Path, metavar="DIR", help="the folder of the authority")
+    _dir(command)
     command.add_argument("name", metavar="NAME", help="the holder; also the name of its folder in DIR")
-    command.add_argument(
-        "--profile", required=True, choices=get_args(Profile), help="what it may be used for"
-    )
+    _profile(command)
     command.add_argument(
         "--dns", action="append", default=[], metavar="HOST", help="arbiter: a host name of it"
     )
@@ -129,10 +82,55 @@ def _issue(command: _Parser) -> None:
     command.add_argument(
         "--replace", action="store_true", help="put a new key in the place of an existing one"
     )
+    _json(command)
+
+
+def _renew(command: _Parser) -> None:
+    _dir(command)
+    who = command.add_mutually_exclusive_group(required=True)
+    who.add_argument("name", nargs="?", metavar="NAME", help="the holder")
+    who.add_argument("--all", action="store_true", help="every holder, and the revocation lists")
+    command.add_argument(
+        "--if-within",
+        type=int,
+        metavar="DAYS",
+        help="only what ends within so many days, or cannot be used any more",
+    )
+    command.add_argument(
+        "--days", type=int, metavar="N", help=f"another lifetime, at most {MAX_LIFETIME_DAYS}"
+    )
+    command.add_argument("--revoke", action="store_true", help="revoke what is replaced, as superseded")
+    _json(command)
+
+
+def _revoke(command: _Parser) -> None:
+    _dir(command)
+    command.add_argument(
+        "key", metavar="NAME_OR_SERIAL_OR_FINGERPRINT", help="a holder, or one certificate (as `list` shows)"
+    )
+    command.add_argument(
+        "--reason",
+        choices=get_args(Reason),
+        default="unspecified",
+        help="why; it stands in the list (%(default)s)",
+    )
+    _json(command)
+
+
+def _crl(command: _Parser) -> None:
+    _dir(command)
+    text = f"how long they are good for, at most {MAX_CRL_DAYS} (as the last were; {CRL_DAYS} at first)"
+    command.add_argument("--days", type=int, metavar="N", help=text)
+    _json(command)
+
+
+def _list(command: _Parser) -> None:
+    _dir(command)
+    _json(command)
 
 
 def _bundle(command: _Parser) -> None:
-    command.add_argument("dir", type=Path, metavar="DIR", help="the folder of the authority")
+    _dir(command)
     command.add_argument("name", metavar="NAME", help="the holder")
     command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the bundle; must not exist")
     command.add_argument(
@@ -145,6 +143,32 @@ def _bundle(command: _Parser) -> None:
     secret.add_argument("--no-passphrase", action="store_true", help="leave the key as it is")
 
 
+def _invite(command: _Parser) -> None:
+    _dir(command)
+    command.add_argument("holder", metavar="NAME", help="the holder; also the name of its folder in DIR")
+    _profile(command)
+    command.add_argument(
+        "--name", required=True, metavar="LOGICAL", help="the name at the table (a-z, 0-9 and _)"
+    )
+    command.add_argument("--host", help="where the guest reaches the Arbiter (a host of its certificate)")
+    command.add_argument(
+        "--preset",
+        default=PRESET,
+        metavar="NAME",
+        help="the guest's client, for the line to run (%(default)s)",
+    )
+    command.add_argument("--role", metavar="NAME", help="the guest's role, for the line to run")
+    command.add_argument("--out", type=Path, metavar="FILE", help="the bundle; must not exist (NAME.p12)")
+    command.add_argument(
+        "--passphrase-file", type=Path, metavar="FILE", help="protect it with the first line of this file"
+    )
+    _days(command, LEAF_DAYS, MAX_LIFETIME_DAYS)
+    command.add_argument(
+        "--replace", action="store_true", help="invite a holder again, with a new key and certificate"
+    )
+    _json(command)
+
+
 def _show(command: _Parser) -> None:
     command.add_argument("path", type=Path, metavar="PATH", help="a certificate, or a folder with cert.pem")
     _json(command)
@@ -155,7 +179,40 @@ def _verify(command: _Parser) -> None:
         "path", type=Path, metavar="FOLDER_OR_CERT", help="a holder's folder, or a certificate"
     )
     command.add_argument("--ca", type=Path, metavar="PATH", help="whom to trust (the ca.pem beside it)")
+    command.add_argument("--crl", type=Path, metavar="PATH", help="the revocation lists (crl.pem near it)")
     _json(command)
+
+
+_COMMANDS: dict[str, tuple[str, str, Callable[[_Parser], None]]] = {
+    "init": ("make an authority", examples.INIT, _init),
+    "issue": ("make a key and a certificate for one holder", examples.ISSUE, _issue),
+    "invite": ("make one file and one line for a guest on another machine", examples.INVITE, _invite),
+    "renew": ("give a holder a new key and certificate", examples.RENEW, _renew),
+    "revoke": ("revoke what a holder has, and make the revocation lists anew", examples.REVOKE, _revoke),
+    "crl": ("make the revocation lists anew", examples.CRL, _crl),
+    "list": ("say what was issued and revoked", examples.LIST, _list),
+    "bundle": ("put one holder's files into one file", examples.BUNDLE, _bundle),
+    "show": ("say what a certificate says", examples.SHOW, _show),
+    "verify": ("check a certificate step by step", examples.VERIFY, _verify),
+}
+"""Command -> (what it does, examples, its options)."""
+
+
+def _dir(command: _Parser) -> None:
+    command.add_argument("dir", type=Path, metavar="DIR", help="the folder of the authority")
+
+
+def _profile(command: _Parser) -> None:
+    known = ", ".join(ISSUER_OF)
+    command.add_argument(
+        "--profile",
+        required=True,
+        metavar="PROFILE",
+        help=f"what it may be used for: {known}, or a profile in --profiles",
+    )
+    command.add_argument(
+        "--profiles", type=Path, metavar="FILE", help="the Arbiter's own profiles, to check against"
+    )
 
 
 def _days(command: _Parser, default: int, most: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from cryptography import x509
@@ -9,6 +10,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from consilium.certificate import CertificateRefused, load, printable
+from consilium.credentials import Credentials
 from consilium.errors import UserError
 from pki.store import read_key, read_pem
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+
+_LIST = re.compile(rb"-----BEGIN X509 CRL-----\s.*?-----END X509 CRL-----", re.DOTALL)
 
 
 def read_certificates(path: Path) -> list[x509.Certificate]:
@@ -28,6 +33,20 @@ def read_certificates(path: Path) -> list[x509.Certificate]:
         raise UserError(f"{path}: {refusal}") from refusal
 
 
+def read_lists(path: Path) -> list[x509.CertificateRevocationList]:
+    """The revocation lists of a PEM file, in order; at least one. Raises `UserError` when there is none."""
+    found = _LIST.findall(read_pem(path))
+    if not found:
+        raise UserError(f"{path} holds no revocation list in PEM form")
+    try:
+        lists = [x509.load_pem_x509_crl(each) for each in found]
+        for each in lists:
+            _ = each.extensions, list(each)  # parsed on first use; asked for here, they surprise nobody later
+    except (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        raise UserError(f"{path} holds a revocation list that cannot be read") from None
+    return lists
+
+
 def read_private_key(path: Path) -> PrivateKeyTypes:
     """The private key of a PEM file. Raises `UserError` as `pki.store.read_key`, and when it holds none."""
     try:
@@ -35,6 +54,16 @@ def read_private_key(path: Path) -> PrivateKeyTypes:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # The cause is left out on purpose: what a parser says of a broken key may quote it.
         raise UserError(f"{path} holds no private key in PEM form") from None
+
+
+def is_usable(folder: Path) -> bool:
+    """Whether a holder's folder holds a certificate, its key and trust anchors, as they should be."""
+    try:
+        credentials = Credentials.load(folder)
+        key = read_private_key(credentials.key)
+        return key.public_key() == read_certificates(credentials.cert)[0].public_key()
+    except UserError:
+        return False
 
 
 def der(certificate: x509.Certificate) -> bytes:

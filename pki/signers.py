@@ -11,7 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from consilium.credentials import CERT, KEY
 from consilium.errors import UserError
 from pki.build import Signer, build_authority, build_crl, build_intermediate
+from pki.names import check_trust_domain
 from pki.reading import read_certificates, read_private_key
+from pki.store import check_root
 from pki.terms import ROOT, Issuer
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def new_signers(trust_domain: str, *, now: float, days: int) -> dict[str, Signer
 
 def read_signer(folder: Path) -> Signer:
     """Read a certificate that signs, and its key. Raises `UserError` when they cannot be used together."""
+    check_root(folder)
     certificate = read_certificates(folder / CERT)[0]
     key = read_private_key(folder / KEY)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -77,6 +80,18 @@ def is_numbered(path: Path, number: int) -> bool:
         return first.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number == number
     except (OSError, ValueError, x509.ExtensionNotFound):
         return False
+
+
+def trust_domain_of(root: x509.Certificate, path: Path) -> str:
+    """The trust domain in a root's URI, ``spiffe://<trust domain>``. Raises `UserError` if it has none."""
+    try:
+        names = root.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        (uri,) = names.get_values_for_type(x509.UniformResourceIdentifier)
+        trust_domain = uri.removeprefix("spiffe://")
+        check_trust_domain(trust_domain)
+    except (x509.ExtensionNotFound, ValueError, UserError) as cause:
+        raise UserError(f"{path} is not the certificate of an authority of ours") from cause
+    return trust_domain
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:

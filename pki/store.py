@@ -51,7 +51,7 @@ def make_root(folder: Path) -> None:
 
 
 def check_root(folder: Path) -> None:
-    """Accept the folder that holds all others.
+    """Accept the folder that holds all others, or one of the authority's own.
 
     Raises `UserError` when it is missing, a symbolic link or no folder, or when others may write to it:
     whoever can rename what is in it decides whom the council trusts.
@@ -209,13 +209,13 @@ def _put(fresh: Path, folder: Path, way_out: str) -> None:
 
 
 def _keep_owner(made: Path, place: Path) -> None:
-    """Give ``made`` to whom the file in ``place`` belongs, with its mode: a key may be its seat's own."""
-    try:
-        old = place.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(old.st_mode):
-        return  # a link is replaced as what it is, and says nothing of whose the file shall be
+    """Give ``made`` to whom the file in ``place`` belongs, with its mode: a key may be its seat's own.
+
+    Where there is no file, or a link, which is replaced as what it is, the folder says whose it shall be.
+    """
+    old = place.lstat() if place.exists() and not place.is_symlink() else place.parent.lstat()
+    if stat.S_ISREG(old.st_mode):
+        made.chmod(stat.S_IMODE(old.st_mode) & _MODES[place.name])
     try:
         if os.geteuid() == 0 or old.st_uid != os.geteuid():
             os.chown(made, old.st_uid, old.st_gid)
@@ -224,7 +224,6 @@ def _keep_owner(made: Path, place: Path) -> None:
             f"{place} belongs to user {old.st_uid}, and would be yours afterwards",
             hint="run this as that user, or as root",
         ) from cause
-    made.chmod(stat.S_IMODE(old.st_mode) & _MODES[place.name])
 
 
 def _lock(fd: int) -> bool:

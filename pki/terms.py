@@ -45,3 +45,6 @@ CA_FOLDER = "ca"
 
 ROOT = "root"
 INDEX = "index.json"
+
+PRESET = "claude"
+"""The client that a guest's line names, unless another is asked for."""

@@ -10,11 +10,12 @@ import sys
 
 PURE = (
     "arbiter/debate/*,arbiter/admission.py,arbiter/permissions.py,arbiter/tokens.py,arbiter/translate.py",
-    "arbiter/changes.py",
+    "arbiter/changes.py,arbiter/edge/limits.py",
     "consilium/chain.py,consilium/codec.py,consilium/config.py,consilium/conversation.py",
-    "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/identity.py",
+    "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/governing.py,consilium/identity.py",
     "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py,consilium/words.py",
     "council/course.py,council/plan.py,council/summary.py,council/tally.py",
+    "pki/build.py,pki/index.py,pki/listing.py,pki/names.py,pki/revocation.py,pki/wanted.py",
     "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/prompts.py,wrapper/refusals.py",
     "wrapper/isolation/attempts.py,wrapper/isolation/fence.py,wrapper/isolation/launch.py,wrapper/turn.py",
 )

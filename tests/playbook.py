@@ -143,10 +143,14 @@ class Playbook:
         self.acknowledges(session)
         return self.ends(session)
 
-    def fails(self, session: str, sent: PromptSent = PromptSent.MAYBE) -> list[Effect]:
+    def fails(
+        self, session: str, sent: PromptSent = PromptSent.MAYBE, partial_bytes: int | None = None
+    ) -> list[Effect]:
         """TURN_FAILED."""
         return self.happens(
-            events.TurnFaulted(session, self._id(), self.turn, Fault.CLIENT_ERROR, sent, "exit 1")
+            events.TurnFaulted(
+                session, self._id(), self.turn, Fault.CLIENT_ERROR, sent, "exit 1", partial_bytes
+            )
         )
 
     def round(self, text: str = "Well.") -> None:
@@ -166,7 +170,7 @@ class Playbook:
 
     def updates(self, session: str, **changes: Any) -> list[Effect]:
         """STATE_UPDATE."""
-        fields: dict[str, Any] = {"required": None, "disconnect_policy": None, "capped": False}
+        fields: dict[str, Any] = {"required": None, "disconnect_policy": None}
         return self.happens(events.StateUpdated(session, self._id(), **fields | changes))
 
     def reports(self, session: str, event: str) -> list[Effect]:
@@ -274,8 +278,8 @@ class Playbook:
 
 def frozen(value: Any) -> Any:
     """A value that is equal for two debates in the same state, however deep."""
-    if isinstance(value, BaseModel):
-        return repr(value)
+    if value is None or isinstance(value, BaseModel | str | int | float):
+        return value  # it cannot change, and says itself what it equals
     if isinstance(value, dict):
         return {str(key): frozen(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -283,7 +287,7 @@ def frozen(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(str(item) for item in value)
     names = list(getattr(value, "__dict__", {})) + list(getattr(type(value), "__slots__", ()))
-    if names and not isinstance(value, str | int | float):
+    if names:
         return {name: frozen(getattr(value, name)) for name in names if name != "_effects"}
     return repr(value)
 

@@ -28,6 +28,8 @@ def seat(participant_id: str = ADA, **changes: Any) -> m.SeatStatus:
         "repeats_turn": None,
         "fault": None,
         "prompt_sent": None,
+        "partial_bytes": None,
+        "last_active_s": 4.0,
         "choices": (),
     }
     return m.SeatStatus(**fields | changes)

@@ -89,7 +89,7 @@ def assemble(
     parts = [
         "\n".join(("The topic of the debate:", *_quoted(context.topic, TOPIC_CHARS))),
         phase_instruction,
-        _overview(context.phase, total, first=first),
+        _overview(context.phase, total, context.waiting, first=first),
     ]
     for number, entry in enumerate(context.delta, 1):
         parts.append(_contribution(entry, f"{number} of {total}", nonce, limit_chars))
@@ -97,7 +97,13 @@ def assemble(
     return "\n\n".join(parts)
 
 
-def _overview(phase: Phase, total: int, *, first: bool) -> str:
+def _overview(phase: Phase, total: int, waiting: int, *, first: bool) -> str:
+    if waiting:
+        # Who was long away has to know that it does not know everything yet.
+        return (
+            f"Contributions that are new to you: {total}, the oldest. There was no room for {waiting} newer"
+            f" {'one' if waiting == 1 else 'ones'}: more of them with your next turn."
+        )
     if total:
         return f"Contributions that are new to you: {total}."
     if first:

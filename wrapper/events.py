@@ -134,12 +134,13 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The client did not produce the turn."""
+    """The client did not produce the turn. ``partial_bytes`` of an answer had come; None where unknown."""
 
     turn_id: int
     fault: Fault
     prompt_sent: PromptSent
     detail: str
+    partial_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,7 @@ async def _client(
         cli_version=_label(await adapter.version()),
         harness_profile=participant.harness_profile,
         isolation=confined.isolation,
+        reports_usage=preset.reports_usage,
     )
     return adapter, meta
 

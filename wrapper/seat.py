@@ -199,7 +199,8 @@ class Seat:
         try:
             answer = await self._adapter.send_turn(prompt)
         except AdapterFault as fault:
-            return events.Failed(turn_id, fault.fault, fault.prompt_sent, clean_text(fault.detail))
+            detail = clean_text(fault.detail)
+            return events.Failed(turn_id, fault.fault, fault.prompt_sent, detail, fault.partial_bytes)
         except Exception as bug:
             log.exception("the adapter failed in a way that it should not")
             return events.Failed(turn_id, Fault.INTERNAL, PromptSent.MAYBE, type(bug).__name__)

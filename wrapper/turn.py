@@ -150,9 +150,14 @@ class SeatMachine:
         effects: list[Effect] = [
             Note(Weight.INFO, f"registered as {message.participant_id}; the debate is {message.debate_state}")
         ]
-        if (message.required, message.disconnect_policy) != (self._reg.required, self._reg.disconnect_policy):
-            granted = f"required: {message.required}, disconnect_policy: {message.disconnect_policy}"
+        granted = f"required: {message.required}, disconnect_policy: {message.disconnect_policy}"
+        asked, keep = self._reg, messages.DisconnectPolicy.KEEP_ALIVE
+        if (asked.required and not message.required) or (
+            asked.disconnect_policy is keep and message.disconnect_policy is not keep
+        ):
             effects.append(Note(Weight.WARNING, f"the Arbiter granted less than was asked for ({granted})"))
+        elif (message.required, message.disconnect_policy) != (asked.required, asked.disconnect_policy):
+            effects.append(Note(Weight.INFO, f"the Arbiter gave more than was asked for ({granted})"))
         return [*effects, events.OpenData(message.heartbeat_interval_ms / 1000)]
 
     def _say_hello(self, _event: events.DataOpened) -> list[Effect]:
@@ -207,9 +212,8 @@ class SeatMachine:
         text = cut_at_bytes(event.text, self._speech_bytes)
         if not text.strip():
             # An empty answer is a fault, never a skip: nobody chose it.
-            return self._failed(
-                events.Failed(event.turn_id, Fault.EMPTY_ANSWER, PromptSent.YES, "the answer holds no text")
-            )
+            what, seen = "the answer holds no text", len(event.text.encode("utf-8", "replace"))
+            return self._failed(events.Failed(event.turn_id, Fault.EMPTY_ANSWER, PromptSent.YES, what, seen))
         speech = messages.Speech(turn_id=event.turn_id, text=text, usage=event.usage)
         end = messages.TurnEnd(turn_id=event.turn_id, speech=True)
         return self._finish(event.turn_id, [SendData(speech), SendControl(end)])
@@ -228,7 +232,11 @@ class SeatMachine:
     def _report(self, event: events.Failed) -> list[Effect]:
         detail = _reason(event.detail)
         failed = messages.TurnFailed(
-            turn_id=event.turn_id, fault=event.fault, prompt_sent=event.prompt_sent, detail=detail
+            turn_id=event.turn_id,
+            fault=event.fault,
+            prompt_sent=event.prompt_sent,
+            detail=detail,
+            partial_bytes=event.partial_bytes,
         )
         return [
             Note(Weight.WARNING, f"turn {event.turn_id} failed: {event.fault}: {detail}"),

@@ -92,17 +92,22 @@ class TurnFaulted:
     fault: Fault
     prompt_sent: PromptSent
     detail: str
+    partial_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StateUpdated:
-    """STATE_UPDATE, capped by the profile; None leaves a value as it is."""
+    """STATE_UPDATE, capped by the profile; None leaves a value as it is.
+
+    ``over_required``: it asked to be required, above its profile's ceiling; ``over_policy`` likewise.
+    """
 
     session: str
     msg_id: str
     required: bool | None
     disconnect_policy: DisconnectPolicy | None
-    capped: bool
+    over_required: bool = False
+    over_policy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,69 +1,32 @@
-"""The debate's state, and the moves it can make: assign, close, pause, finish. `machine` says when.
+"""The moves that a debate can make: assign, close, pause, finish. `machine` says when.
 
-1. A move checks nothing that an event handler has to check; it keeps the state true.
-2. Records come before the messages that follow from them; the shell keeps that order on disk and wire.
+A move checks nothing that an event handler has to check; it keeps the state true.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from arbiter.debate.caps import Meter
-from arbiter.debate.delta import MODERATOR, Contribution, Discourse
-from arbiter.debate.effects import Append, Channel, Effect, EndSession, Send
+from arbiter.debate.delta import MODERATOR, Contribution
+from arbiter.debate.effects import Append, Channel, Effect
 from arbiter.debate.policy import POLICIES, Floor, named_in
-from arbiter.debate.roster import Roster, Seat, Standing
-from arbiter.debate.schedule import Schedule
-from arbiter.debate.states import TRANSITIONS
+from arbiter.debate.roster import Seat, Standing
+from arbiter.debate.stage import Stage
 from arbiter.debate.turn import OpenTurn
 from consilium import messages
 from consilium.config import TurnPolicy
 from consilium.messages import DebateState, Phase, PromptSent, as_reason
-from consilium.records import EventName, EventRecord, HeaderRecord, TurnOutcome, TurnRecord
+from consilium.records import EventName, EventRecord, TurnOutcome, TurnRecord
 
 if TYPE_CHECKING:
     from arbiter.debate.caps import Reached
-    from consilium.config import Council
-    from consilium.messages import Message
 
 COMPLETED = frozenset({TurnOutcome.SPEECH, TurnOutcome.SKIP})
 """The outcomes after which a seat has heard its delta: its cursor moves."""
 
 
-class Flow:
-    """Everything a debate is, between two events."""
-
-    def __init__(self, debate_id: str, council: Council, *, arbiter: str) -> None:
-        """``arbiter`` names the Arbiter's certificate (its fingerprint) in the record."""
-        self.debate_id = debate_id
-        self.arbiter = arbiter
-        self.council = council
-        self.topic = council.topic
-        self.state = DebateState.WAITING_QUORUM
-        self.reason: str | None = None
-        self.phase = Phase.OPENING
-        self.turn_counter = 0
-        self.roster = Roster(council.roster, council.limits.max_seats)
-        self.discourse = Discourse()
-        self.meter = Meter(council.caps)
-        self.turn: OpenTurn | None = None
-        self.schedule = Schedule()
-        self.overdue_at: float | None = None
-        self.reviving: set[str] = set()
-        self._had_turn: set[str] = set()
-        self._passed_over: set[str] = set()
-        self._last = -1
-        self._named: tuple[str, ...] = ()
-        self._effects: list[Effect] = []
-
-    def open(self) -> list[Effect]:
-        """Return what starts the record. Call once, before anything else."""
-        rules = self.council.model_dump(mode="json", exclude={"topic", "participants"})
-        return [
-            Append(
-                HeaderRecord(debate_id=self.debate_id, topic=self.topic, council=rules, arbiter=self.arbiter)
-            )
-        ]
+class Flow(Stage):
+    """A debate that can be moved."""
 
     def next_deadline(self) -> float | None:
         """When `events.AlarmRang` is due, if ever."""
@@ -116,13 +79,22 @@ class Flow:
             seat.cursor = turn.heard
             seat.charge(turn.turn_id, usage)
             self._had_turn.add(seat.participant_id)
-        if outcome is not TurnOutcome.SKIP or usage is not None:
+        # A client that passes was asked all the same; a person's turn takes no tokens.
+        if usage is not None or not seat.is_person:
             self.meter.charge(usage, text)
         if text is not None:
             self._say(seat, turn, text)
 
+    def catch_up(self) -> None:
+        """Score what was said last, now that nobody waits: STATUS then has one turn to score, at most."""
+        if self._unread is not None:
+            self._unread.read()
+            self._unread = None
+
     def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
+        self.catch_up()
         seat.said.add(turn.turn_id, text)
+        self._unread = seat.said
         seat.latest_text = text
         seat.last_speech = turn.turn_id
         if self.council.turn_policy is TurnPolicy.MOST_RECENTLY_CONTRADICTED:
@@ -211,13 +183,14 @@ class Flow:
         if self.schedule.next_speaker == seat.participant_id:
             self.schedule.next_speaker = None
         limit = self.council.limits.turn_seconds
+        portion = self.discourse.portion(seat.cursor, seat.participant_id)
         self.turn = OpenTurn(
             turn_id=self.turn_counter,
             participant_id=seat.participant_id,
             phase=self.phase,
             started=now,
             deadline=now + limit,
-            heard=self.discourse.position,
+            heard=portion.heard,
         )
         deadline_ms = int(limit * 1000)
         self._effects.append(
@@ -237,12 +210,16 @@ class Flow:
         self.send(
             seat.session,
             messages.Context(
-                turn_id=self.turn_counter, phase=self.phase, topic=self.topic, delta=self._delta(seat)
+                turn_id=self.turn_counter,
+                phase=self.phase,
+                topic=self.topic,
+                delta=self._delta(portion.told),
+                waiting=portion.waiting,
             ),
             channel=Channel.DATA,
         )
 
-    def _delta(self, listener: Seat) -> tuple[messages.DeltaEntry, ...]:
+    def _delta(self, told: tuple[Contribution, ...]) -> tuple[messages.DeltaEntry, ...]:
         named, role_shown = self.council.identity_visible, self.council.role_visible
         return tuple(
             messages.DeltaEntry(
@@ -250,7 +227,7 @@ class Flow:
                 role_label=said.role_label if role_shown or said.speaker == MODERATOR else None,
                 text=said.text,
             )
-            for said in self.discourse.since(listener.cursor, listener.participant_id)
+            for said in told
         )
 
     def _complete_round(self, now: float) -> None:
@@ -277,18 +254,32 @@ class Flow:
 
     # --- pause and end -------------------------------------------------------------------------------
 
-    def fail(self, seat: Seat, reason: str, prompt_sent: PromptSent | None, now: float) -> None:
-        """Mark a seat as faulty and pause (§7.3)."""
-        self._mark(seat, reason, prompt_sent)
+    def fail(
+        self, seat: Seat, reason: str, prompt_sent: PromptSent | None, now: float, *, seen: int | None = None
+    ) -> None:
+        """Mark a seat as faulty and pause (§7.3). ``seen`` is how many bytes of an answer there were."""
+        self._mark(seat, reason, prompt_sent, seen)
         self.pause("participant_failed", now, missing=[seat])
 
-    def _mark(self, seat: Seat, reason: str, prompt_sent: PromptSent | None) -> None:
+    def _mark(self, seat: Seat, reason: str, prompt_sent: PromptSent | None, seen: int | None) -> None:
         seat.standing = Standing.FAULTY
         seat.fault = as_reason(reason)
         seat.prompt_sent = prompt_sent
+        seat.partial_bytes = seen
         self.reviving.discard(seat.participant_id)
         sent = None if prompt_sent is None else prompt_sent.value
-        self.record(EventName.PARTICIPANT_FAULT, seat, reason=reason, prompt_sent=sent)
+        self.record(EventName.PARTICIPANT_FAULT, seat, reason=reason, prompt_sent=sent, partial_bytes=seen)
+
+    def depart(self, seat: Seat, reason: str, now: float) -> None:
+        """Let a seat go by its own choice (§8). That is no fault, but a required seat's absence pauses."""
+        assert seat.session is not None
+        if seat.joined:
+            self.record(EventName.PARTICIPANT_LEFT, seat, reason=reason, by="choice")
+        self.end_session(seat.session, "left")
+        self.roster.depart(seat)
+        self.reviving.discard(seat.participant_id)
+        if seat.required and seat.joined and self.has_started:
+            self.pause("missing_required_participant", now, missing=[seat])
 
     def pause(self, reason: str, now: float, *, missing: list[Seat] | None = None) -> None:
         """Assign no further turn. An open turn may finish within its own deadline."""
@@ -321,7 +312,7 @@ class Flow:
             self.close_turn(TurnOutcome.LOST, now, detail=reason)
         for seat in self.roster.joined() if self.has_started else ():
             if seat.standing is Standing.ACTIVE:
-                self._mark(seat, reason, PromptSent.MAYBE if seat is lost else None)
+                self._mark(seat, reason, PromptSent.MAYBE if seat is lost else None, None)
         if self.state in (DebateState.RUNNING, DebateState.PAUSED):
             self._hold(reason, self.roster.troubled(), now)
         return self._effects
@@ -359,50 +350,3 @@ class Flow:
 
     def _broadcast_end(self, outcome: Any, cap: str | None) -> None:
         self.broadcast(messages.DebateEnded(outcome=outcome, cap=cap, turn_counter=self.turn_counter))
-
-    # --- small tools ---------------------------------------------------------------------------------
-
-    @property
-    def has_started(self) -> bool:
-        """Whether a first turn was due: from here on, a newcomer enters cold and a loss pauses."""
-        return self.state not in (DebateState.WAITING_QUORUM, DebateState.READY)
-
-    def seat_of(self, turn: OpenTurn) -> Seat:
-        """Return the seat whose turn it is."""
-        seat = self.roster.known(turn.participant_id)
-        assert seat is not None, "a seat that is lost or leaves has no open turn"
-        return seat
-
-    def record(self, event: EventName, seat: Seat | None, **data: Any) -> None:
-        """Put an event on the record."""
-        participant_id = None if seat is None else seat.participant_id
-        visible = event is EventName.MODERATOR_STEERING
-        self._effects.append(
-            Append(EventRecord(event=event, participant_id=participant_id, visible=visible, data=data))
-        )
-
-    def send(
-        self,
-        session: str,
-        message: Message,
-        *,
-        channel: Channel = Channel.CONTROL,
-        in_reply_to: str | None = None,
-    ) -> None:
-        """Send a message to one session."""
-        self._effects.append(Send(session, channel, message, in_reply_to))
-
-    def broadcast(self, message: Message) -> None:
-        """Send a message to every connected seat."""
-        for session in self.roster.sessions():
-            self.send(session, message)
-
-    def end_session(self, session: str, reason: str) -> None:
-        """Close a session, after what is queued for it."""
-        self._effects.append(EndSession(session, reason))
-
-    def enter(self, state: DebateState) -> None:
-        """Change the state, along `TRANSITIONS`."""
-        assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
-        self.state = state
-        self.reason = None

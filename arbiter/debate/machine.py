@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from arbiter.debate.turn import OpenTurn
 
 
+LEFT = "the seat left"
+"""Why the turn of a seat that left in it ended."""
+
+
 class Debate(Flow):
     """One debate, from its first seat to its outcome. Only one task may hold it."""
 
@@ -49,7 +53,16 @@ class Debate(Flow):
     def _hear(self, event: Event, now: float) -> None:
         if not is_legal(self.state, event):
             raise PeerError(refusal_code(event), f"not while the debate is {self.state}")
+        sender = self._sender(event)
+        if sender is not None and sender.leaving is not None and not isinstance(event, events.SpeechReceived):
+            raise PeerError(ErrorCode.NOT_REGISTERED, "this seat has left")
         self._HANDLERS[type(event)](self, event, now)
+        sender = sender or self._sender(event)  # who has only now registered
+        if sender is not None:
+            sender.active_at = now
+
+    def _sender(self, event: Event) -> Seat | None:
+        return self.roster.seated(event.session) if isinstance(event, events.SeatEvent) else None
 
     def _refuse(self, event: Event, refusal: PeerError) -> None:
         match event:
@@ -75,10 +88,12 @@ class Debate(Flow):
         if turn is None or now < turn.deadline:
             return
         seat = self.seat_of(turn)
-        sent = _sent(turn)
+        if seat.leaving is not None:
+            self._give_up_on(seat, seat.leaving, now)
+            return
         self.close_turn(TurnOutcome.REVOKED, now, detail="deadline_exceeded")
         self._send_revoked(seat, turn, "deadline_exceeded")
-        self.fail(seat, "deadline_exceeded", sent, now)
+        self.fail(seat, "deadline_exceeded", _sent(turn), now, seen=_seen(turn))
 
     # --- seats come and go ---------------------------------------------------------------------------
 
@@ -116,6 +131,9 @@ class Debate(Flow):
         cold = newcomer and self.has_started
         name = EventName.PARTICIPANT_JOINED_COLD if cold else EventName.PARTICIPANT_JOINED
         self.record(name, seat, **self._describe(seat, returned=not newcomer))
+        cap = self.council.caps.max_tokens
+        if cap is not None and seat.meta.reports_usage is False:
+            self.record(EventName.USAGE_UNREPORTED, seat, cap="max_tokens", limit=cap)
         self.send(event.session, messages.DataOk(), channel=Channel.DATA, in_reply_to=event.msg_id)
         self.settle(now)
 
@@ -142,8 +160,10 @@ class Debate(Flow):
 
     def _on_updated(self, event: events.StateUpdated, now: float) -> None:
         seat = self.roster.of_session(event.session)
-        if event.required is not None:
-            seat.required = event.required
+        # §9.4: who had stepped back may come back up to what the roster planned, as on REG.
+        planned = event.over_required and self.roster.requires(seat.name)
+        if planned or event.required is not None:
+            seat.required = planned or bool(event.required)
         if event.disconnect_policy is not None:
             seat.disconnect_policy = event.disconnect_policy
         if seat.joined:
@@ -153,28 +173,38 @@ class Debate(Flow):
             messages.StateOk(
                 required=seat.required,
                 disconnect_policy=seat.disconnect_policy,
-                capped_by_profile=event.capped,
+                capped_by_profile=(event.over_required and not planned) or event.over_policy,
             ),
             in_reply_to=event.msg_id,
         )
         self.settle(now)
 
     def _on_left(self, event: events.SeatLeft, now: float) -> None:
-        """§8: leaving by choice is no fault, but a required seat's absence pauses."""
-        seat = self.roster.of_session(event.session)
-        if self.turn is not None and self.turn.participant_id == seat.participant_id:
-            self.close_turn(_left_as(self.turn), now, detail="the seat left")
-        if seat.joined:
-            self.record(EventName.PARTICIPANT_LEFT, seat, reason=event.reason, by="choice")
-        self.end_session(event.session, "left")
-        self.roster.depart(seat)
-        self.reviving.discard(seat.participant_id)
-        if seat.required and seat.joined and self.has_started:
-            self.pause("missing_required_participant", now, missing=[seat])
+        """§8: what was said is said; who left without a word has skipped."""
+        seat, turn = self.roster.of_session(event.session), self.turn
+        if turn is not None and turn.participant_id == seat.participant_id:
+            if turn.announced and turn.text is None:
+                # UNREG has overtaken the SPEECH on the other connection: the seat goes once that is here, or
+                # can come no more. The turn's deadline bounds it.
+                seat.leaving = event.reason
+                return
+            outcome = TurnOutcome.SKIP if turn.text is None else TurnOutcome.SPEECH
+            self.close_turn(outcome, now, detail=LEFT)
+        self.depart(seat, event.reason, now)
+        self.settle(now)
+
+    def _give_up_on(self, seat: Seat, reason: str, now: float) -> None:
+        """Let a seat go whose announced SPEECH has not come: that is lost, and nobody chose to skip."""
+        self.close_turn(TurnOutcome.LOST, now, detail=LEFT)
+        self.depart(seat, reason, now)
         self.settle(now)
 
     def _on_lost(self, event: events.SessionLost, now: float) -> None:
         """§9.5: an unexpected loss pauses, whatever the seat's policy."""
+        leaver = self.roster.seated(event.session)
+        if leaver is not None and leaver.leaving is not None and self.state not in TERMINAL:
+            self._give_up_on(leaver, leaver.leaving, now)
+            return
         seat = self.roster.detach(event.session)
         if seat is None or not seat.joined or self.state in TERMINAL:
             return
@@ -182,11 +212,12 @@ class Debate(Flow):
             self.record(EventName.PARTICIPANT_LEFT, seat, reason=event.reason, by="loss")
             self.settle(now)
             return
-        prompt_sent = None
-        if self.turn is not None and self.turn.participant_id == seat.participant_id:
-            prompt_sent = _sent(self.turn)
-            self.close_turn(TurnOutcome.LOST, now, detail=event.reason)
-        self.fail(seat, event.reason, prompt_sent, now)
+        turn = self.turn
+        if turn is None or turn.participant_id != seat.participant_id:
+            self.fail(seat, event.reason, None, now)
+            return
+        self.close_turn(TurnOutcome.LOST, now, detail=event.reason)
+        self.fail(seat, event.reason, _sent(turn), now, seen=_seen(turn))
 
     def _on_reported(self, event: events.SeatReported, now: float) -> None:
         seat = self.roster.of_session(event.session)
@@ -209,6 +240,7 @@ class Debate(Flow):
 
     def _on_acknowledged(self, event: events.TurnAcknowledged, now: float) -> None:  # noqa: ARG002
         self._own_turn(event.session, event.turn_id).acknowledged = True
+        self.catch_up()  # from here on, everybody waits for a client or for a person
 
     def _on_speech(self, event: events.SpeechReceived, now: float) -> None:
         turn = self._own_turn(event.session, event.turn_id)
@@ -225,7 +257,10 @@ class Debate(Flow):
 
     def _close_if_over(self, turn: OpenTurn, now: float) -> None:
         if turn.is_over:
+            seat = self.seat_of(turn)
             self.close_turn(TurnOutcome.SKIP if turn.text is None else TurnOutcome.SPEECH, now)
+            if seat.leaving is not None:
+                self.depart(seat, seat.leaving, now)
             self.settle(now)
 
     def _on_faulted(self, event: events.TurnFaulted, now: float) -> None:
@@ -233,7 +268,7 @@ class Debate(Flow):
         seat = self.roster.of_session(event.session)
         detail = f"{event.fault}: {event.detail}" if event.detail else str(event.fault)
         self.close_turn(TurnOutcome.FAILED, now, detail=detail)
-        self.fail(seat, detail, event.prompt_sent, now)
+        self.fail(seat, detail, event.prompt_sent, now, seen=event.partial_bytes)
 
     def _on_alarm(self, event: events.AlarmRang, now: float) -> None:  # noqa: ARG002
         self.alert_if_overdue(now)
@@ -303,11 +338,6 @@ def _sent(turn: OpenTurn) -> PromptSent:
     return PromptSent.YES if turn.text is not None else PromptSent.MAYBE
 
 
-def _left_as(turn: OpenTurn) -> TurnOutcome:
-    """What becomes of the turn of a seat that leaves in it: what was said is said.
-
-    UNREG may overtake an announced SPEECH on the other connection; nobody chose to skip then.
-    """
-    if turn.text is not None:
-        return TurnOutcome.SPEECH
-    return TurnOutcome.LOST if turn.announced else TurnOutcome.SKIP
+def _seen(turn: OpenTurn) -> int | None:
+    """How much of its answer is here, in bytes. What its client had said by then, only the wrapper knows."""
+    return None if turn.text is None else len(turn.text.encode())

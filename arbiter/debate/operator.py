@@ -125,6 +125,8 @@ def _force_turn_end(debate: Flow, command: messages.ForceTurnEnd, now: float) ->
     _note(debate, command, seat)
     debate.revoke(now, "ended_by_operator")
     debate.skip(seat)
+    if seat.leaving is not None:
+        debate.depart(seat, seat.leaving, now)
     debate.settle(now)
 
 

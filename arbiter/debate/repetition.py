@@ -27,23 +27,32 @@ class Score:
 
 
 class Repetition:
-    """What one seat has said, by its word 3-grams. It is scored when somebody asks, not while others wait."""
+    """What one seat has said, by its word 3-grams.
+
+    A turn is not scored while others wait for what follows from it: the owner calls `read` when nobody does.
+    At most one turn is unread, whatever comes, so that who asks for the score waits for one at most.
+    """
 
     def __init__(self) -> None:
         self._first: dict[Gram, int] = {}
-        self._unread: list[tuple[int, str]] = []
+        self._unread: tuple[int, str] | None = None
         self._latest: Score | None = None
 
     def add(self, turn_id: int, text: str) -> None:
         """Remember a turn."""
-        self._unread.append((turn_id, text))
+        self.read()
+        self._unread = turn_id, text
+
+    def read(self) -> None:
+        """Score the turn that has not been scored yet, if there is one."""
+        if self._unread is not None:
+            self._latest = self._score(*self._unread) or self._latest
+            self._unread = None
 
     @property
     def latest(self) -> Score | None:
         """The score of the latest turn long enough to have one, against the seat's earlier turns."""
-        for turn_id, text in self._unread:
-            self._latest = self._score(turn_id, text) or self._latest
-        self._unread.clear()
+        self.read()
         return self._latest
 
     def _score(self, turn_id: int, text: str) -> Score | None:

@@ -109,6 +109,7 @@ class _Narrator:
         seat, sent = self._seat(entry), data["prompt_sent"]
         seat.standing, seat.fault = Standing.FAULTY, data["reason"]
         seat.prompt_sent = None if sent is None else PromptSent(sent)
+        seat.partial_bytes = data.get("partial_bytes")
 
     def _recovered(self, entry: EventRecord, data: Data, _at: float) -> None:
         seat = self._seat(entry)
@@ -129,7 +130,7 @@ class _Narrator:
             phase=Phase(data["phase"]),
             started=at,
             deadline=at,
-            heard=debate.discourse.position,
+            heard=debate.discourse.portion(seat.cursor, seat.participant_id).heard,
         )
 
     def _round_completed(self, _entry: EventRecord, _data: Data, _at: float) -> None:

@@ -27,13 +27,19 @@ class Standing(StrEnum):
     FAULTY = "faulty"
 
 
+HUMAN = "human"
+
 UNPLACED = 1 << 30
 """The order of a seat that has registered but not joined: behind everybody."""
 
 
 @dataclass(slots=True)
 class Seat:
-    """One participant's place. It outlives its connections; memory belongs to the CLI chat (§8.2)."""
+    """One participant's place. It outlives its connections; memory belongs to the CLI chat (§8.2).
+
+    ``active_at`` is when its latest message came, heartbeats left out. ``leaving`` is why it leaves, while
+    the turn that it has announced a SPEECH for still waits for that.
+    """
 
     participant_id: str
     name: str
@@ -48,6 +54,9 @@ class Seat:
     standing: Standing = Standing.ACTIVE
     fault: str | None = None
     prompt_sent: PromptSent | None = None
+    partial_bytes: int | None = None
+    active_at: float | None = None
+    leaving: str | None = None
     cursor: int = 0
     turns: int = 0
     last_turn: int | None = None
@@ -65,7 +74,12 @@ class Seat:
     @property
     def in_rotation(self) -> bool:
         """Whether it may be given a turn."""
-        return self.present and self.standing is Standing.ACTIVE
+        return self.present and self.standing is Standing.ACTIVE and self.leaving is None
+
+    @property
+    def is_person(self) -> bool:
+        """Whether no client is asked for its turns, so that they take no tokens."""
+        return HUMAN in (self.meta.brand, self.meta.adapter)
 
     def charge(self, turn_id: int, usage: Usage | None) -> None:
         """Add one completed turn."""
@@ -82,6 +96,7 @@ class Seat:
         self.standing = Standing.ACTIVE
         self.fault = None
         self.prompt_sent = None
+        self.partial_bytes = None
 
 
 @dataclass(slots=True)
@@ -93,6 +108,7 @@ class Roster:
     _seats: dict[str, Seat] = field(default_factory=dict)
     _by_session: dict[str, Seat] = field(default_factory=dict)
     _removed: set[str] = field(default_factory=set)
+    _pseudonyms: dict[str, str] = field(default_factory=dict)
     _numbered: int = 0
 
     def __iter__(self) -> Iterator[Seat]:
@@ -113,14 +129,14 @@ class Roster:
                 participant_id=event.participant_id,
                 name=event.name,
                 meta=event.meta,
-                required=event.required or event.name in self.rules.awaited,
+                required=event.required or self.requires(event.name),
                 disconnect_policy=event.disconnect_policy,
             )
         elif seat.session is not None:
             raise PeerError(ErrorCode.DUPLICATE_DISPLAY_NAME, f"{event.participant_id} is already registered")
         else:
             seat.meta = event.meta
-            seat.required = event.required or event.name in self.rules.awaited
+            seat.required = event.required or self.requires(event.name)
             seat.disconnect_policy = event.disconnect_policy
         seat.session = event.session
         seat.bound = False
@@ -140,6 +156,14 @@ class Roster:
     def _planned(self) -> list[str]:
         return [seat.name for seat in self.rules.participants]
 
+    def requires(self, name: str) -> bool:
+        """Whether the roster itself requires this name (§7.1, §7.2), whatever a certificate may ask for."""
+        return name in self.rules.awaited
+
+    def seated(self, session: str) -> Seat | None:
+        """Return the seat of a session, if it has one."""
+        return self._by_session.get(session)
+
     def known(self, participant_id: str) -> Seat | None:
         """Return the seat with this participant id, if there is one."""
         return self._seats.get(participant_id)
@@ -152,7 +176,9 @@ class Roster:
     def join(self, seat: Seat, cursor: int) -> None:
         """Give a newcomer, now that it is bound, its place in the order and its pseudonym."""
         seat.order = self._order(seat.name)
-        seat.pseudonym = f"Speaker {_letters(self._numbered)}"
+        # Decision 9: who comes back is the speaker whom the others know, also where its seat was given up.
+        unused = f"Speaker {_letters(len(self._pseudonyms))}"
+        seat.pseudonym = self._pseudonyms.setdefault(seat.participant_id, unused)
         seat.cursor = cursor
         seat.joined = True
         self._numbered += 1
@@ -192,6 +218,7 @@ class Roster:
         if seat is not None:
             seat.session = None
             seat.bound = False
+            seat.leaving = None
             if not seat.joined:
                 del self._seats[seat.participant_id]
         return seat
@@ -203,6 +230,7 @@ class Roster:
             if seat.session is not None:
                 self.detach(seat.session)
             seat.heal()
+            seat.leaving = None
             seat.standing = Standing.ABSENT
         else:
             self.remove(seat)

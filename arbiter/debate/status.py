@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from arbiter.debate.drift import topic_overlap
 from arbiter.debate.roster import Standing
+from consilium.config import TurnPolicy
 from consilium.messages import SeatStatus, Status, as_reason
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
             if seat.latest_text is not None
             and (overlap := topic_overlap(debate.topic, seat.latest_text)) is not None
         },
-        seats=tuple(_seat(debate, seat, asker) for seat in seats),
+        seats=tuple(_seat(debate, seat, asker, now) for seat in seats),
         warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats, blind=blind)),
     )
 
 
-def _seat(debate: Flow, seat: Seat, asker: Seat | None) -> SeatStatus:
+def _seat(debate: Flow, seat: Seat, asker: Seat | None, now: float) -> SeatStatus:
     troubled = seat in debate.roster.troubled()
     choices = () if not troubled else CHOICES_HERE if seat.present else CHOICES_GONE
     score = seat.said.latest
@@ -77,6 +78,8 @@ def _seat(debate: Flow, seat: Seat, asker: Seat | None) -> SeatStatus:
         repeats_turn=None if score is None else score.turn,
         fault=seat.fault if seat.standing is Standing.FAULTY else None,
         prompt_sent=seat.prompt_sent,
+        partial_bytes=seat.partial_bytes,
+        last_active_s=None if seat.active_at is None else round(now - seat.active_at, 3),
         choices=choices,
     )
 
@@ -86,13 +89,24 @@ def _warnings(debate: Flow, seats: list[Seat], *, blind: bool) -> list[str]:
     brands = [seat.meta.brand for seat in seats if seat.meta.brand not in (None, "human")]
     if len(brands) > 1 and len(set(brands)) == 1:
         warnings.append(f"every AI seat is of one brand ({brands[0]}): expect them to agree too easily")
-    if debate.council.caps.max_tokens is not None and debate.meter.unknown_turns:
+    capped = debate.council.caps.max_tokens is not None
+    silent = [seat.participant_id for seat in seats if seat.meta.reports_usage is False]
+    if capped and silent:
+        clients = "the client of" if len(silent) == 1 else "the clients of"
+        warnings.append(
+            f"{clients} {', '.join(silent)} will report no tokens: max_tokens can only count an estimate"
+            " there, from what is said"
+        )
+    if capped and debate.meter.unknown_turns:
         count = debate.meter.unknown_turns
         turns = "1 turn" if count == 1 else f"{count} turns"
         warnings.append(
             f"{turns} reported no tokens: max_tokens counts about {debate.meter.estimated} for"
             f" {'it' if count == 1 else 'them'}, from what was said"
         )
+    by_hand = debate.council.turn_policy is TurnPolicy.MANUAL
+    if by_hand and debate.state == "RUNNING" and debate.turn is None:
+        warnings.append("turn_policy is manual: the next turn waits for an operator's NEXT")
     if debate.state == "WAITING_QUORUM":
         missing = debate.roster.missing()
         names = f"{len(missing)} of the planned seats" if blind else ", ".join(missing)

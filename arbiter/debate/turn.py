@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class OpenTurn:
     """The turn that is open. Times are on the debate's own clock, in seconds.
 
-    ``heard`` is where the discourse stood when the CONTEXT was made: the seat's cursor, once it ends well.
+    ``heard`` is how far into the discourse its CONTEXT reached: the seat's cursor, once it ends well.
     """
 
     turn_id: int

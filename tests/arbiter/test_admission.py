@@ -80,25 +80,25 @@ def test_the_same_certificate_may_have_several_names() -> None:
 
 WISHES: list[tuple[dict[str, Any], dict[str, Any], Granted]] = [
     # what the profile allows, what is asked for, what is granted
-    ({"may_be_required": True}, {"required": True}, Granted(True, None, capped=False)),
-    ({"may_be_required": True}, {"required": False}, Granted(False, None, capped=False)),
-    ({"may_be_required": False}, {"required": True}, Granted(None, None, capped=True)),
-    ({"may_be_required": False}, {"required": False}, Granted(False, None, capped=False)),
-    ({"disconnect_ceiling": KEEP}, {"disconnect_policy": KEEP}, Granted(None, KEEP, capped=False)),
-    ({"disconnect_ceiling": KEEP}, {"disconnect_policy": DROP}, Granted(None, DROP, capped=False)),
-    ({"disconnect_ceiling": DROP}, {"disconnect_policy": KEEP}, Granted(None, None, capped=True)),
-    ({"disconnect_ceiling": DROP}, {"disconnect_policy": DROP}, Granted(None, DROP, capped=False)),
+    ({"may_be_required": True}, {"required": True}, Granted(True, None)),
+    ({"may_be_required": True}, {"required": False}, Granted(False, None)),
+    ({"may_be_required": False}, {"required": True}, Granted(None, None, over_required=True)),
+    ({"may_be_required": False}, {"required": False}, Granted(False, None)),
+    ({"disconnect_ceiling": KEEP}, {"disconnect_policy": KEEP}, Granted(None, KEEP)),
+    ({"disconnect_ceiling": KEEP}, {"disconnect_policy": DROP}, Granted(None, DROP)),
+    ({"disconnect_ceiling": DROP}, {"disconnect_policy": KEEP}, Granted(None, None, over_policy=True)),
+    ({"disconnect_ceiling": DROP}, {"disconnect_policy": DROP}, Granted(None, DROP)),
     (
         {"may_be_required": False, "disconnect_ceiling": KEEP},
         {"required": True, "disconnect_policy": KEEP},
-        Granted(None, KEEP, capped=True),
+        Granted(None, KEEP, over_required=True),
     ),
     (
         {"may_be_required": True, "disconnect_ceiling": DROP},
         {"required": True, "disconnect_policy": KEEP},
-        Granted(True, None, capped=True),
+        Granted(True, None, over_policy=True),
     ),
-    ({}, {}, Granted(None, None, capped=False)),
+    ({}, {}, Granted(None, None)),
 ]
 
 
@@ -112,7 +112,7 @@ def test_a_wish_is_granted_up_to_the_ceiling_and_a_downgrade_always(
 
 
 def test_a_registration_asks_for_both_by_default() -> None:
-    assert admission.admit(Reg(name="ada"), rights())[1] == Granted(False, DROP, capped=False)
+    assert admission.admit(Reg(name="ada"), rights())[1] == Granted(False, DROP)
 
 
 def test_a_session_may_name_itself_and_nobody_else() -> None:

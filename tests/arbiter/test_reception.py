@@ -293,10 +293,9 @@ async def test_asking_for_more_does_not_take_away_what_the_roster_gives(tmp_path
     async with open_house(tmp_path, rules=planned, profiles=profile(may_be_required=False)) as home:
         ada = home.guest("ada")
         assert (await ada.register()).required
-        reply = await ada.control.ask(m.StateUpdate(required=True))
-        assert (reply.required, reply.capped_by_profile) == (True, True)
-        reply = await ada.control.ask(m.StateUpdate(required=False))
-        assert (reply.required, reply.capped_by_profile) == (False, False)
+        for wish in (True, False, True):
+            reply = await ada.control.ask(m.StateUpdate(required=wish))
+            assert (reply.required, reply.capped_by_profile) == (wish, False), "the roster's word stands"
 
 
 # --- a session that is at home ------------------------------------------------------------------------
@@ -426,6 +425,30 @@ async def test_leaving_is_no_loss_even_when_the_data_connection_goes_first(tmp_p
         assert EventName.PARTICIPANT_FAULT not in {
             stored.entry.event for stored in home.records() if isinstance(stored.entry, EventRecord)
         }
+        assert await left(home) == ["done"]
+        assert home.debate.state is m.DebateState.RUNNING
+
+
+@pytest.mark.parametrize("comes", [True, False])
+async def test_a_farewell_that_overtakes_the_last_words_does_not_lose_them(
+    tmp_path: Path, comes: bool
+) -> None:
+    planned = {"mode": "dynamic", "required_names": ["ada", "bob"]}
+    async with open_house(tmp_path, rules=planned) as home:
+        ada, bob = await home.joined("ada", "bob")
+        assert isinstance(await bob.control.ask(m.StateUpdate(required=False)), m.StateOk)
+        await ada.speaks("First.")
+        turn = await bob.turn()
+        await bob.control.say(m.TurnEnd(turn_id=turn.turn_id, speech=True))
+        await bob.control.say(m.Unreg(reason="done"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bob.control.close)
+            await anyio.sleep(0.1)
+            if comes:
+                await bob.data.say(m.Speech(turn_id=turn.turn_id, text="My last words."))
+            await bob.data.close()
+        heard = [entry.text for entry in (await ada.turn()).delta]
+        assert heard == (["My last words."] if comes else [])
         assert await left(home) == ["done"]
         assert home.debate.state is m.DebateState.RUNNING
 

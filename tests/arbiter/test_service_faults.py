@@ -129,6 +129,21 @@ async def test_a_bug_in_what_is_sent_is_a_bug_of_the_debate(
         assert await home.outcome() is DebateState.ERROR
 
 
+async def test_a_bug_in_the_alarm_is_a_bug_of_the_debate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before, it ended the service without a word: nobody was told, and the record had no end."""
+    async with debate(tmp_path, ("ada", "bob"), limits={"turn_seconds": 1}) as home:
+        ada, bob = await home.joined("ada", "bob")
+        await ada.control.hear(m.TurnStart)
+        monkeypatch.setattr(home.debate, "next_deadline", has_a_bug)
+        for guest in (ada, bob):
+            assert (await guest.control.hear(m.DebateEnded)).outcome is DebateState.ERROR
+        assert await home.outcome() is DebateState.ERROR
+        assert ended(home)["reason"] == "internal_error"
+        assert caplog.text.count("AssertionError: this cannot be") == 1
+
+
 async def test_a_bug_after_the_end_does_not_change_the_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

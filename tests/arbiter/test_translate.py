@@ -26,10 +26,14 @@ CONTROL: list[tuple[Message, events.Event]] = [
         m.TurnFailed(turn_id=3, fault=Fault.QUOTA, prompt_sent=PromptSent.NO, detail="429"),
         events.TurnFaulted(S, ID, 3, Fault.QUOTA, PromptSent.NO, "429"),
     ),
-    (m.StateUpdate(), events.StateUpdated(S, ID, None, None, capped=False)),
+    (
+        m.TurnFailed(turn_id=3, fault=Fault.STALLED, prompt_sent=PromptSent.MAYBE, partial_bytes=12),
+        events.TurnFaulted(S, ID, 3, Fault.STALLED, PromptSent.MAYBE, "", 12),
+    ),
+    (m.StateUpdate(), events.StateUpdated(S, ID, None, None)),
     (
         m.StateUpdate(name="ada", required=True, disconnect_policy=DisconnectPolicy.KEEP_ALIVE),
-        events.StateUpdated(S, ID, None, DisconnectPolicy.KEEP_ALIVE, capped=True),
+        events.StateUpdated(S, ID, None, DisconnectPolicy.KEEP_ALIVE, over_required=True),
     ),
     (m.Unreg(reason="bye"), events.SeatLeft(S, ID, "bye")),
     (m.Unreg(name="ada"), events.SeatLeft(S, ID, "")),

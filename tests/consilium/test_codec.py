@@ -420,6 +420,8 @@ def test_the_status_of_4096_seats_fits_in_a_line() -> None:
         isolation="strict",
         fault="x" * 2000,
         prompt_sent=messages.PromptSent.MAYBE,
+        partial_bytes=messages.MAX_COUNT,
+        last_active_s=123456789.123,
         choices=("keep", "cold", "skip", "remove", "terminate"),
     )
     cost = messages.Cost(

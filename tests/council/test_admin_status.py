@@ -75,6 +75,11 @@ def test_a_running_debate_is_told_in_a_few_lines() -> None:
             "Tokens",
             "[####################] 900; the cap is 100",
         ),
+        (
+            {"tokens_total": 90, "tokens_unknown_turns": 1, "tokens_estimated": 5},
+            "Tokens",
+            "90, and unknown for 1 turn and about 5 more, estimated, no cap",
+        ),
         ({"usd_total": 3.18}, "Cost", "$3.1800, no cap"),
         (
             {"usd_total": 3.18, "caps": {"max_usd": 5.0}},
@@ -129,6 +134,42 @@ def test_a_fault_is_told_with_what_is_known(sent: m.PromptSent | None, line: str
     lines = told(paused(faulty(prompt_sent=sent))).splitlines()
     assert "          fault: stalled: nothing for 120 s" in lines
     assert f"          was the prompt sent: {line}" in lines
+
+
+@pytest.mark.parametrize(
+    ("sent", "seen", "line"),
+    [
+        (m.PromptSent.MAYBE, None, "how much of an answer had come: unknown"),
+        (m.PromptSent.MAYBE, 0, "how much of an answer had come: 0 bytes"),
+        (m.PromptSent.YES, 1, "how much of an answer had come: 1 byte"),
+        (m.PromptSent.YES, 18_120, "how much of an answer had come: 18,120 bytes"),
+        (m.PromptSent.NO, None, None),
+        (None, None, None),
+    ],
+)
+def test_a_fault_is_told_with_what_there_was_of_an_answer(
+    sent: m.PromptSent | None, seen: int | None, line: str | None
+) -> None:
+    lines = told(paused(faulty(prompt_sent=sent, partial_bytes=seen))).splitlines()
+    about = [told_line.strip() for told_line in lines if "of an answer" in told_line]
+    assert about == ([] if line is None else [line])
+
+
+def test_a_person_leaves_neither_tokens_nor_isolation_unknown() -> None:
+    person = seat(ANA, brand="human", model=None, tokens=None)
+    assert "          sceptic; human; 3 turns, the last was turn 7\n" in told(status(person))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "line"),
+    [(None, "unknown"), (0.0, "0.0 s ago"), (125.0, "2 min 5 s ago")],
+)
+def test_a_seat_that_needs_somebody_is_told_with_when_it_was_last_heard_of(
+    seconds: float | None, line: str
+) -> None:
+    for troubled in (faulty(last_active_s=seconds), gone(last_active_s=seconds)):
+        assert f"          last heard of, heartbeats left out: {line}\n" in told(paused(troubled))
+    assert "heard of" not in told(status(seat(last_active_s=seconds)))
 
 
 def test_a_seat_that_left_and_is_needed_is_no_fault() -> None:

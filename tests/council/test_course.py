@@ -14,6 +14,7 @@ from council.processes import Ended
 
 STARTED = event(EventName.DEBATE_STARTED, phase="OPENING")
 TURN = event(EventName.TURN_STARTED, SCEPTIC, turn=4, phase="REBUTTAL")
+RESUMED = event(EventName.DEBATE_RESUMED, turn_counter=5)
 ROUND = event(EventName.ROUND_COMPLETED, round=1)
 PAUSED = event(EventName.DEBATE_PAUSED, reason="participant_failed", seats=[SCEPTIC])
 
@@ -31,6 +32,17 @@ def running() -> Course:
     for entry in (joined(SCEPTIC), joined(BUILDER), STARTED, TURN, turn(4), ROUND):
         course.observe(entry)
     return course
+
+
+def test_a_next_speaker_is_due_after_the_start_and_each_turn_and_not_in_a_pause() -> None:
+    course = Course(["sceptic"])
+    due = []
+    for entry in (joined(SCEPTIC), STARTED, TURN, turn(4), ROUND, PAUSED, turn(5), RESUMED, turn(6)):
+        course.observe(entry)
+        due.append(course.awaits_a_choice(entry))
+    assert due == [False, True, False, True, False, False, False, True, True]
+    course.observe(ended("FINISHED", cap=None, reason="enough"))
+    assert not course.awaits_a_choice(turn(7))
 
 
 def test_a_finished_debate_is_0() -> None:

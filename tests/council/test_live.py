@@ -140,6 +140,10 @@ def test_a_role_is_told_where_it_says_more_than_the_name() -> None:
             event(EventName.OPERATOR_COMMAND, operation="PAUSE", reason="tea"),
             ["  operator command (operation PAUSE, reason tea)"],
         ),
+        (
+            event(EventName.USAGE_UNREPORTED, SCEPTIC, cap="max_tokens", limit=900),
+            [f"  {SCEPTIC} reports no tokens; estimated towards: max_tokens (limit 900)"],
+        ),
         (event(EventName.PARTICIPANT_FAULT, SCEPTIC, reason="stalled"), [f"  {SCEPTIC} failed: stalled"]),
         (
             event(EventName.DEBATE_PAUSED, reason="participant_failed", seats=[]),

@@ -164,13 +164,14 @@ def test_a_persons_turns_leave_no_tokens_unknown(meta: Meta) -> None:
     assert (told.tokens_total, told.tokens_unknown_turns) == (None, 0)
 
 
-def test_a_skip_leaves_no_tokens_unknown_but_a_failed_turn_does() -> None:
+def test_a_client_s_pass_and_its_failed_turn_leave_tokens_unknown_and_a_person_s_skip_does_not() -> None:
     told = summary(
         STARTED,
         turn(1, outcome=TurnOutcome.SKIP, tokens=None),
         turn(2, outcome=TurnOutcome.REVOKED, tokens=None),
+        turn(3, HUMAN, outcome=TurnOutcome.SKIP, tokens=None, meta=Meta(brand="human")),
     )
-    assert told.tokens_unknown_turns == 1
+    assert told.tokens_unknown_turns == 2
 
 
 def test_money_is_added_where_it_is_reported() -> None:

@@ -9,6 +9,7 @@ import pty
 import re
 import resource
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -68,7 +69,7 @@ def _a_server_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _doubled(doubles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the processes that `up` starts find them; this process has the real ones already."""
-    monkeypatch.setenv("PYTHONPATH", str(doubles))
+    monkeypatch.setenv("PYTHONPATH", str(doubles), prepend=os.pathsep)
 
 
 def council(*names: str, **changes: Any) -> Council:
@@ -216,6 +217,30 @@ class TestDriver:
         roster = {"participants": [{"name": name, "required": False} for name in ("optional", "optional_2")]}
         held = Held(tmp_path, council("optional", "optional_2", roster=roster))
         assert (await held.run()).outcome == "FINISHED"
+
+    async def test_where_an_operator_chooses_who_speaks_it_says_so_with_the_command(
+        self, tmp_path: Path
+    ) -> None:
+        """Before, it waited without a word, for ever."""
+        held = Held(tmp_path, council("one", "two", turn_policy="manual", rebuttal_rounds=0))
+        speakers = iter(("two", "one", "one", "two"))
+        typed: list[subprocess.Popen[bytes]] = []
+
+        def choose(what: str) -> None:
+            if what.startswith("waiting for you to say who speaks: "):
+                words = shlex.split(what.partition(": ")[2].removesuffix("SEAT"))
+                assert words.pop(0) == "consilium"
+                typed.append(
+                    subprocess.Popen([sys.executable, "-m", "consilium", *words, next(speakers, "one")])
+                )
+
+        held.seen.on = choose
+        with anyio.fail_after(50):
+            verdict = await held.driver.run()
+        for command in typed:
+            command.wait(20)
+        assert verdict.outcome == "FINISHED", verdict
+        assert [turn.participant_id[:3] for turn in held.seen.turns()][:2] == ["two", "one"]
 
     async def test_a_fault_is_told_closed_and_1(self, tmp_path: Path) -> None:
         held = Held(tmp_path, council("one", "faulty"))
@@ -403,7 +428,8 @@ RUN = """
 import os, sys
 import council.up
 from consilium import cli
-os.environ["PYTHONPATH"] = sys.argv[1]  # only now: this process has its own modules already
+theirs = [sys.argv[1], os.environ.get("PYTHONPATH")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, theirs))  # only now: we have our own modules already
 sys.exit(cli.main(["up", *sys.argv[2:]]))
 """
 

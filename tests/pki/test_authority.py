@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import pathlib
 import stat
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +20,9 @@ from consilium.certificate import identify, identify_arbiter, validity
 from consilium.credentials import Credentials
 from consilium.errors import UserError
 from pki.authority import Authority
-from pki.reading import common_name, read_certificates
+from pki.reading import common_name, is_usable, read_certificates
+from pki.renewal import renew
+from pki.signers import is_numbered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -193,10 +199,19 @@ def test_a_folder_without_an_authority_is_told_how_to_get_one(tmp_path: Path) ->
         assert refusal.value.hint == f"consilium pki init {folder}"
 
 
-def test_a_folder_that_others_may_write_to_is_not_trusted(authority: Authority) -> None:
-    authority.folder.chmod(0o770)
+@pytest.mark.parametrize("place", ["", "ca", "ca/root", "ca/participants"])
+def test_a_folder_that_others_may_write_to_is_not_trusted(authority: Authority, place: str) -> None:
+    (authority.folder / place).chmod(0o770)
     with pytest.raises(UserError, match="others may write to"):
-        Authority.open(authority.folder)
+        use(authority, "root")
+
+
+@pytest.mark.parametrize("place", ["ca", "ca/participants"])
+def test_a_folder_that_is_a_link_is_not_trusted(authority: Authority, tmp_path: Path, place: str) -> None:
+    (authority.folder / place).rename(tmp_path / "moved")
+    (authority.folder / place).symlink_to(tmp_path / "moved")
+    with pytest.raises(UserError, match="is a symbolic link"):
+        use(authority, "root")
 
 
 SIGNERS = ("root", "participants", "operators", "servers")
@@ -299,3 +314,61 @@ def test_two_issuers_at_once_do_not_both_win(authority: Authority) -> None:
         won = [found for found in pool.map(issue, range(4)) if found is not None]
     assert won == [Credentials.load(authority.folder / "seat").fingerprint()]
     assert sorted(path.name for path in authority.folder.iterdir()) == ["ca", "seat"]
+
+
+# --- what is interrupted --------------------------------------------------------------------------------
+
+
+def killed_at(step: int, work: Callable[[], object]) -> bool:
+    """Do ``work`` in a process that dies before its ``step``-th rename; whether it came to that."""
+    child = os.fork()
+    if child == 0:
+        moves = itertools.count(1)
+        for name in ("rename", "replace"):
+            real = getattr(pathlib.Path, name)
+
+            def dying(self: Path, target: Path, real: Any = real) -> Any:
+                if next(moves) == step:
+                    os._exit(9)
+                return real(self, target)
+
+            setattr(pathlib.Path, name, dying)
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+WORK: dict[str, Callable[[Authority], object]] = {
+    "issue": lambda authority: authority.issue("new", profile="participant"),
+    "issue an arbiter": lambda authority: authority.issue("second", profile="arbiter", dns=["localhost"]),
+    "renew": lambda authority: authority.renew("seat"),
+    "renew the arbiter": lambda authority: authority.renew("hub"),
+    "revoke": lambda authority: authority.revoke("seat"),
+    "lists": lambda authority: authority.publish(),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_whatever_is_killed_leaves_an_authority_that_works(tmp_path: Path, work: str) -> None:
+    steps = 0
+    for step in itertools.count(1):
+        authority = Authority.create(tmp_path / f"{step}", clock=lambda: NOW)
+        authority.issue("hub", profile="arbiter", dns=["localhost"])
+        authority.issue("seat", profile="participant")
+        if not killed_at(step, lambda authority=authority: WORK[work](authority)):  # type: ignore[misc]  # bound
+            break
+        steps += 1
+        again = Authority.open(authority.folder, clock=lambda: NOW)
+        issued = {record.fingerprint for record in again.index.issued}
+        assert {
+            Credentials.load(again.folder / name).fingerprint().hex() for name in ("hub", "seat")
+        } <= issued
+        WORK[work](again) if work != "issue" else again.issue("new", profile="participant", replace=True)
+        renew(again, None, within=0, days=None, revoke=False)
+        assert all(is_usable(again.folder / name) for name in ("hub", "seat"))
+        number = again.index.lists.number
+        assert is_numbered(again.place / "crl.pem", number)
+        assert is_numbered(again.folder / "hub" / "crl.pem", number)
+    assert steps >= 2

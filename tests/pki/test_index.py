@@ -126,6 +126,8 @@ TABLE = [
     ("0cafe", [[TWO]]),
     ("12345679", [[TWO]]),
     ("_12345679", [[TWO]]),
+    ("guest_claude_12345679", [[TWO]]),
+    ("guest_claude_1234567", []),
     (TWO.fingerprint, [[TWO]]),
     (TWO.fingerprint.upper(), [[TWO]]),
     ("12345678", [[THREE], [ONE]]),
@@ -153,3 +155,34 @@ def test_the_last_certificate_of_a_name_is_the_last_that_was_issued() -> None:
     assert full.latest("nobody") is None
     assert full.names() == ["guest", "12345678"]
     assert ONE.suffix == "12345678"
+
+
+Deeds = st.lists(
+    st.tuples(st.sampled_from(["issue", "revoke", "lists"]), st.sampled_from("abc"), st.integers(1, 40)),
+    max_size=30,
+)
+
+
+@given(Deeds)
+def test_whatever_is_done_the_revoked_stay_on_a_list_until_they_have_ended(
+    deeds: list[tuple[str, str, int]],
+) -> None:
+    full, now, last, revoked = index(), NOW, NOW, set[str]()
+    for number, (deed, name, days) in enumerate(deeds, 1):
+        now += DAY
+        if deed == "issue":
+            digits = f"{number:064x}"
+            new = record(name, f"{number + 4096:x}", fingerprint=digits, not_after=now + days * DAY)
+            full = full.with_issued(new)
+            assert full.latest(name) == new
+            assert full.found(digits) == full.found(new.serial) == [[new]]
+        elif deed == "revoke":
+            full = full.with_revoked([each for each in full.issued if each.name == name], now, "superseded")
+            revoked |= {each.serial for each in full.issued if each.name == name}
+        else:
+            full, last = full.with_lists(full.lists.following(now)), now
+        assert {each.serial for each in full.issued if each.revoked is not None} == revoked
+        on_it = {f"{each.serial:x}" for each in full.to_list("participants")}
+        alive = {each.serial for each in full.issued if each.not_after > last}
+        assert revoked & alive <= on_it <= revoked
+    assert Index.read(full.written()) == full

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+NAMES = ["init", "issue", "invite", "renew", "revoke", "crl", "list", "bundle", "show", "verify"]
+
+
 @pytest.fixture
 def pki(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     folder = tmp_path / "certs"
@@ -112,6 +115,111 @@ def test_replace_renews_a_holder(pki: Path) -> None:
     assert Credentials.load(pki / "seat").fingerprint() != first
 
 
+@pytest.fixture
+def issued(pki: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    hub = ["--profile", "arbiter", "--dns", "localhost"]
+    assert main(["issue", str(pki), "hub", *hub]) == 0
+    assert main(["issue", str(pki), "seat", "--profile", "participant"]) == 0
+    capsys.readouterr()
+    return pki
+
+
+def test_revoke_says_what_is_revoked_where_the_lists_are_and_what_comes_next(
+    issued: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suffix = Credentials.load(issued / "seat").fingerprint().hex()[:8].upper()
+    assert main(["revoke", str(issued), suffix, "--reason", "key-compromise"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"revoked      seat_{suffix}, serial ")
+    assert lines[0].endswith(" UTC (key-compromise)")
+    assert lines[1:4] == [
+        "lists        number 2, good for another 29 days",
+        f"written      {issued / 'ca' / 'crl.pem'}",
+        f"written      {issued / 'hub' / 'crl.pem'}",
+    ]
+    assert lines[4] == "next: consilium admin reload"
+    assert f"first copy {issued / 'ca' / 'crl.pem'} there, as crl.pem" in lines[5]
+    assert main(["revoke", str(issued), "seat", "--reason", "superseded", "--json"]) == 0
+    told = orjson.loads(capsys.readouterr().out)
+    assert (told["revoked"], [record["reason"] for record in told["before"]]) == ([], ["key-compromise"])
+    assert told["lists"]["number"] == 3
+    assert main(["verify", str(issued / "seat")]) == 1
+    assert "FAILED revocation          seat was revoked" in capsys.readouterr().out
+
+
+def test_a_list_that_does_not_reach_an_arbiter_is_1(issued: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (issued / "hub").rename(issued.parent / "elsewhere")
+    (issued / "hub").symlink_to(issued.parent / "elsewhere")
+    assert main(["crl", str(issued)]) == 1
+    assert f"FAILED       {issued / 'hub' / 'crl.pem'}: " in capsys.readouterr().out
+    assert main(["revoke", str(issued), "seat", "--json"]) == 1
+    assert list(orjson.loads(capsys.readouterr().out)["failed"]) == [str(issued / "hub" / "crl.pem")]
+
+
+def test_crl_makes_lists_that_are_good_for_as_long_as_asked(
+    issued: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["crl", str(issued), "--days", "7"]) == 0
+    assert capsys.readouterr().out.startswith("lists        number 2, good for another 6 days\n")
+    assert main(["crl", str(issued), "--json"]) == 0
+    told = orjson.loads(capsys.readouterr().out)
+    assert (told["lists"]["number"], told["lists"]["days"]) == (3, 7)
+    assert main(["crl", str(issued), "--days", "91"]) == 2
+    assert "from 1 to 90 days" in capsys.readouterr().err
+
+
+def test_list_in_text_and_json(issued: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", str(issued)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["NAME", "hub", "seat", "revocation"]
+    assert main(["list", str(issued), "--json"]) == 0
+    told = orjson.loads(capsys.readouterr().out)
+    assert told["trust_domain"] == "council.local"
+    assert [record["name"] for record in told["certificates"]] == ["hub", "seat"]
+    assert told["certificates"][1]["fingerprint"] == Credentials.load(issued / "seat").fingerprint().hex()
+
+
+def test_renew_one_or_all(issued: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["renew", str(issued), "--all", "--if-within", "10"]) == 0
+    assert (
+        capsys.readouterr().out == "kept         hub: ends in 29 days\nkept         seat: ends in 29 days\n"
+    )
+    before = Credentials.load(issued / "seat").fingerprint()
+    assert main(["renew", str(issued), "seat", "--revoke"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("renewed      seat_")
+    assert "lists        number 2" in out
+    assert Credentials.load(issued / "seat").fingerprint() != before
+    assert main(["renew", str(issued), "--all", "--json"]) == 0
+    told = orjson.loads(capsys.readouterr().out)
+    assert [record["name"] for record in told["renewed"]] == ["hub", "seat"]
+    (issued / "ca" / "participants" / "key.pem").chmod(0o644)
+    assert main(["renew", str(issued), "--all"]) == 1
+    assert "FAILED       seat: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("argv", [["renew", "certs"], ["renew", "certs", "seat", "--all"]])
+def test_renew_is_told_whom(argv: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2
+
+
+def test_a_profile_that_is_none_is_refused_with_those_that_are(
+    pki: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["issue", str(pki), "x", "--profile", "moderator"]) == 2
+    assert "built in are participant, operator, arbiter; name the Arbiter's own" in capsys.readouterr().err
+    assert not (pki / "x").exists()
+
+
+def test_init_and_issue_for_a_program(pki: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(pki.parent / "other"), "--json"]) == 0
+    assert orjson.loads(capsys.readouterr().out)["kind"] == "authority"
+    assert main(["issue", str(pki), "seat", "--profile", "participant", "--json"]) == 0
+    assert orjson.loads(capsys.readouterr().out)["subject"] == "seat"
+
+
 def test_a_refusal_is_2_with_one_sentence_and_the_way_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,7 +238,6 @@ def test_a_refusal_is_2_with_one_sentence_and_the_way_out(
         ["nothing"],
         ["init"],
         ["issue", "certs", "seat"],
-        ["issue", "certs", "seat", "--profile", "moderator"],
         ["issue", "certs", "seat", "--prof", "participant"],
         ["init", "certs", "--days", "many"],
         ["verify"],
@@ -143,7 +250,7 @@ def test_a_mistake_on_the_command_line_is_2(argv: list[str], capsys: pytest.Capt
     assert "usage: consilium pki" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["init"], ["issue"], ["show"], ["verify"]])
+@pytest.mark.parametrize("command", [[], *([name] for name in NAMES)])
 def test_help_shows_examples_that_parse(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([*command, "--help"])

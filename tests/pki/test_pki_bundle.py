@@ -72,6 +72,8 @@ def test_a_bundle_is_what_its_holder_has(
     with open_bundle(out, SECRET.encode if guarded else None) as found:
         client_context(found)
         assert found.fingerprint() == own.fingerprint()
+        assert found.cert.read_bytes() == own.cert.read_bytes()
+        assert found.cert.read_bytes().count(b"BEGIN CERTIFICATE") == 2
         assert found.ca.read_bytes() == own.ca.read_bytes()
         assert found.key.read_bytes() == own.key.read_bytes()
     key = own.key.read_bytes().splitlines()[1]

@@ -129,9 +129,11 @@ def test_a_key_that_is_replaced_keeps_its_mode_and_never_a_wider_one(
 def test_a_key_that_is_replaced_stays_its_seats_own(tmp_path: Path) -> None:
     store.write_folder(tmp_path / "seat", FILES)
     os.chown(tmp_path / "seat" / "key.pem", 10001, 10001)
+    os.chown(tmp_path / "seat", 10001, 10002)
+    (tmp_path / "seat" / "cert.pem").unlink()
     store.replace_files(tmp_path / "seat", OTHERS)
-    status = (tmp_path / "seat" / "key.pem").stat()
-    assert (status.st_uid, status.st_gid) == (10001, 10001)
+    owners = {path.name: (path.stat().st_uid, path.stat().st_gid) for path in (tmp_path / "seat").iterdir()}
+    assert owners == {"key.pem": (10001, 10001), "cert.pem": (10001, 10002), "ca.pem": (0, 0)}
 
 
 def test_a_file_that_would_not_stay_its_owners_is_not_replaced(

@@ -253,12 +253,12 @@ def test_the_report_reads_as_lines_with_a_verdict(tmp_path: Path) -> None:
     good = check(issue_odd(ROOT, now=NOW), tmp_path / "good").as_text().splitlines()
     assert good[0] == str(tmp_path / "good" / "seat" / "cert.pem")
     assert "  ok     chain               signed by Consilium CA council.local, which is trusted" in good
-    assert good[-1] == "good"
+    assert good[-1] == "good; revocation was not asked, no list is at hand (--crl PATH)"
     bad = check(issue_odd(ROOT, now=NOW, usages=None), tmp_path / "bad").as_text().splitlines()
     assert [line for line in bad if line.startswith("  FAILED ")] == [
         "  FAILED extended key usage  the extended key usage is missing; it must be exactly clientAuth"
     ]
-    assert bad[-1] == "not good: 1 of 12 steps failed"
+    assert bad[-1].startswith("not good: 1 of 12 steps failed; revocation was not asked")
 
 
 def test_the_report_is_an_object_for_a_program(tmp_path: Path) -> None:
@@ -277,3 +277,96 @@ def test_a_name_made_to_move_the_cursor_is_escaped_in_the_report(tmp_path: Path)
     report = check(issue_odd(ROOT, now=NOW, cn="\x1b]0;x\x07seat"), tmp_path)
     assert all(line.isprintable() for line in report.as_text().splitlines())
     assert "\\x1b]0;x\\x07seat: valid for another" in report.as_text()
+
+
+# --- revocation ---------------------------------------------------------------------------------------
+
+
+def revocation(report: Report) -> list[tuple[bool, str]]:
+    return [(finding.ok, finding.sentence) for finding in report.findings if finding.check == "revocation"]
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    made = Authority.create(tmp_path / "pki", clock=lambda: NOW)
+    made.issue("seat", profile="participant")
+    made.issue("hub", profile="arbiter", dns=["localhost"])
+    return made
+
+
+@pytest.mark.parametrize("name", ["seat", "hub"])
+def test_a_holder_in_its_authoritys_folder_is_asked_of_its_lists(authority: Authority, name: str) -> None:
+    report = verify(authority.folder / name, ca=None, now=NOW)
+    assert report.ok
+    assert report.lists == authority.lists
+    assert [ok for ok, _ in revocation(report)] == [True, True]
+    assert report.as_text().endswith("\ngood\n")
+
+
+def test_the_revoked_are_told_when_and_why(authority: Authority) -> None:
+    authority.revoke("seat", reason="privilege-withdrawn")
+    report = verify(authority.folder / "seat", ca=None, now=NOW + 3 * DAY)
+    (ok, sentence), (above, _) = revocation(report)
+    assert (ok, above, report.ok) == (False, True, False)
+    assert sentence == (
+        "seat was revoked 3 days ago (2027-01-15 08:00:00 UTC, reason: privilege-withdrawn), "
+        "says list 2 of Consilium participants (council.local)"
+    )
+    assert report.as_json()["lists"] == str(authority.place / "crl.pem")
+
+
+def test_a_list_that_is_too_old_is_told(authority: Authority) -> None:
+    authority.publish(days=1)
+    problems = failed(verify(authority.folder / "seat", ca=None, now=NOW + 4 * DAY))
+    assert list(problems) == ["revocation"]
+    assert "list 2 of Consilium CA council.local is too old by 3 days" in problems["revocation"]
+
+
+def test_lists_can_be_named(authority: Authority, tmp_path: Path) -> None:
+    (tmp_path / "kept.pem").write_bytes((authority.place / "crl.pem").read_bytes())
+    authority.revoke("seat")
+    seat = authority.folder / "seat"
+    assert verify(seat, ca=None, crl=tmp_path / "kept.pem", now=NOW).ok
+    assert not verify(seat, ca=None, crl=authority.place / "crl.pem", now=NOW).ok
+
+
+def test_an_arbiter_elsewhere_is_asked_of_its_copy(authority: Authority, tmp_path: Path) -> None:
+    (authority.folder / "hub").rename(tmp_path / "hub")
+    report = verify(tmp_path / "hub", ca=None, now=NOW)
+    assert (report.ok, report.lists) == (True, tmp_path / "hub" / "crl.pem")
+
+
+def test_without_lists_revocation_is_not_asked_and_that_is_said(authority: Authority, tmp_path: Path) -> None:
+    (authority.folder / "seat").rename(tmp_path / "carried")
+    report = verify(tmp_path / "carried", ca=None, now=NOW)
+    assert (report.ok, report.lists, revocation(report)) == (True, None, [])
+    assert report.as_text().endswith("\ngood; revocation was not asked, no list is at hand (--crl PATH)\n")
+    assert report.as_json()["lists"] is None
+
+
+def test_openssl_has_the_last_word(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pki.verify.judge", lambda *_, **__: [])
+    authority.revoke("seat")
+    problems = failed(verify(authority.folder / "seat", ca=None, now=NOW))
+    assert problems == {"revocation": "seat: OpenSSL refuses the lists: certificate revoked"}
+
+
+BROKEN = {
+    "empty": (b"", "holds no revocation list in PEM form"),
+    "a certificate": (issue_odd(ROOT).pem, "holds no revocation list in PEM form"),
+    "garbage in armour": (
+        b"-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n",
+        "holds a revocation list that cannot be read",
+    ),
+    "no base64": (
+        b"-----BEGIN X509 CRL-----\n????\n-----END X509 CRL-----\n",
+        "holds a revocation list that cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "why"), BROKEN.values(), ids=BROKEN)
+def test_lists_that_are_none_are_told(authority: Authority, tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "crl.pem").write_bytes(content)
+    with pytest.raises(UserError, match=why):
+        verify(authority.folder / "seat", ca=None, crl=tmp_path / "crl.pem", now=NOW)

@@ -33,8 +33,9 @@ def envelope(
     phase: Phase = Phase.REBUTTAL,
     limit: int = 8000,
     first: bool = False,
+    waiting: int = 0,
 ) -> str:
-    context = Context(turn_id=7, phase=phase, topic=topic, delta=delta)
+    context = Context(turn_id=7, phase=phase, topic=topic, delta=delta, waiting=waiting)
     return assemble(
         context, NONCE, limit_chars=limit, phase_instruction=phase_instruction(phase), first=first
     )
@@ -323,7 +324,8 @@ def test_a_contribution_without_text_is_said_to_be_one(text: str) -> None:
 OURS = re.compile(
     r"|> .*|>|The topic of the debate:"
     rf"|{re.escape(phase_instruction(Phase.REBUTTAL))}"
-    r"|Contributions that are new to you: \d+\."
+    r"|Contributions that are new to you: \d+(, the oldest\. There was no room for \d+ newer ones?"
+    r": more of them with your next turn)?\."
     rf"|\[\[{MARKER} \d+ of \d+ \| {NONCE} \| from the moderator\]\]"
     rf"|\[\[{MARKER} \d+ of \d+ \| {NONCE} \| from participant [^\[\]|]+( \| role [^\[\]|]+)?\]\]"
     rf"|\[\[{MARKER} \d+ of \d+ ends \| {NONCE}\]\]"
@@ -340,11 +342,20 @@ contributions = st.lists(
 )
 
 
-@given(contributions, nasty.filter(len), st.integers(1, 60))
-def test_whatever_others_write_every_line_is_prefixed_or_ours(
-    delta: list[DeltaEntry], topic: str, limit: int
+@pytest.mark.parametrize(("waiting", "ones"), [(1, "1 newer one:"), (3, "3 newer ones:")])
+def test_a_seat_for_which_there_was_no_room_is_told_how_much_it_does_not_know_yet(
+    waiting: int, ones: str
 ) -> None:
-    text = envelope(*delta, topic=topic, limit=limit)
+    lines = envelope(entry("Old."), waiting=waiting).split("\n")
+    said = f"Contributions that are new to you: 1, the oldest. There was no room for {ones}"
+    assert f"{said} more of them with your next turn." in lines
+
+
+@given(contributions, nasty.filter(len), st.integers(1, 60), st.integers(0, 3))
+def test_whatever_others_write_every_line_is_prefixed_or_ours(
+    delta: list[DeltaEntry], topic: str, limit: int, waiting: int
+) -> None:
+    text = envelope(*delta, topic=topic, limit=limit, waiting=waiting)
     assert text.splitlines() == text.split("\n")
     assert not [line for line in text.split("\n") if OURS.fullmatch(line) is None]
     assert "@" not in text

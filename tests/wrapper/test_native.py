@@ -381,6 +381,9 @@ FAULTS = {
 }
 
 
+NOTHING_CAME = {"fail", "quota", "crash", "die", "silent"}
+
+
 @pytest.mark.parametrize("act", FAULTS)
 async def test_a_failed_first_turn_says_why_and_keeps_no_chat(
     seat: NativeAdapter, tmp_path: Path, act: str
@@ -388,6 +391,8 @@ async def test_a_failed_first_turn_says_why_and_keeps_no_chat(
     kind, sent, words = FAULTS[act]
     fault = await fault_of(seat, f"please <<{act}>>")
     assert (fault.fault, fault.prompt_sent) == (kind, sent)
+    assert fault.partial_bytes is not None, "the client ran: what came of it was counted"
+    assert (fault.partial_bytes > 0) == (act not in NOTHING_CAME)
     with pytest.raises(AdapterFault, match=words):
         raise fault
     assert "\x1b" not in fault.detail
@@ -444,6 +449,7 @@ async def test_a_client_that_is_not_installed_was_not_sent_the_prompt(make: Make
     fault = await fault_of(adapter, "hello")
     await adapter.close()
     assert (fault.fault, fault.prompt_sent) == (Fault.START_FAILED, PromptSent.NO)
+    assert fault.partial_bytes is None
 
 
 async def test_an_answer_whose_chat_cannot_be_kept_fails_the_turn_and_is_kept_with_the_next(
@@ -498,6 +504,8 @@ async def test_a_turn_that_breaks_its_bounds_ends_with_its_client(
     await adapter.close()
     assert fault.fault is kind
     assert fault.prompt_sent is (PromptSent.YES if kind is Fault.ANSWER_TOO_LARGE else PromptSent.MAYBE)
+    assert fault.partial_bytes is not None
+    assert (fault.partial_bytes > 0) == (act in {"hang_in_the_middle", "flood"})
     with pytest.raises(AdapterFault, match=words):
         raise fault
 

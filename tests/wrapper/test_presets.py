@@ -52,6 +52,16 @@ def test_the_llm_preset_says_what_its_file_says() -> None:
     assert preset.faults[-1].prompt_sent is PromptSent.MAYBE
 
 
+@pytest.mark.parametrize(
+    ("taken_away", "reports"),
+    [((), True), (("tokens_in",), True), (("tokens_out",), True), (("tokens_in", "tokens_out"), False)],
+)
+def test_a_preset_says_whether_its_client_reports_tokens(taken_away: tuple[str, ...], reports: bool) -> None:
+    preset = load_preset("llm")
+    answer = preset.answer.model_copy(update=dict.fromkeys(taken_away))
+    assert preset.model_copy(update={"answer": answer}).reports_usage is reports
+
+
 def test_an_unknown_preset_is_refused_with_the_nearest_name_and_all_there_are() -> None:
     with pytest.raises(UserError, match="'lllm'") as refused:
         load_preset("lllm")

@@ -152,6 +152,41 @@ def test_less_than_was_asked_for_is_accepted_and_said() -> None:
     assert "granted less than was asked for (required: False, disconnect_policy: drop)" in seat.notes[-1].text
 
 
+@pytest.mark.parametrize(
+    ("asked", "granted", "weight", "said"),
+    [
+        ((True, "keep_alive"), (True, "keep_alive"), None, ""),
+        ((True, "drop"), (False, "drop"), ev.Weight.WARNING, "granted less"),
+        ((True, "keep_alive"), (True, "drop"), ev.Weight.WARNING, "granted less"),
+        ((False, "drop"), (True, "drop"), ev.Weight.INFO, "gave more"),
+        ((False, "drop"), (False, "keep_alive"), ev.Weight.INFO, "gave more"),
+        ((True, "drop"), (False, "keep_alive"), ev.Weight.WARNING, "granted less"),
+    ],
+)
+def test_only_less_than_was_asked_for_is_a_warning(
+    asked: tuple[bool, str], granted: tuple[bool, str], weight: ev.Weight | None, said: str
+) -> None:
+    policy = m.DisconnectPolicy
+    machine = SeatMachine(
+        m.Reg(name="ada", required=asked[0], disconnect_policy=policy(asked[1])), speech_bytes=1000
+    )
+    machine.state = SeatState.REGISTERING
+    reply = reg_ok(required=granted[0], disconnect_policy=policy(granted[1]))
+    _registered, *more = [note for note in machine.handle(ev.FromControl(reply), 0) if isinstance(note, Note)]
+    assert [note.weight for note in more] == [weight] * bool(weight)
+    assert all(said in note.text for note in more)
+
+
+@pytest.mark.parametrize("seen", [None, 0, 812])
+def test_a_failed_turn_says_how_much_of_an_answer_had_come(seen: int | None) -> None:
+    seat = seat_in(SeatState.SEATED)
+    seat.on(start(7), context(7))
+    effects = seat.on(ev.Failed(7, m.Fault.STALLED, m.PromptSent.MAYBE, "silent", seen))
+    (failed,) = [effect.message for effect in effects if isinstance(effect, SendControl)]
+    assert isinstance(failed, m.TurnFailed)
+    assert failed.partial_bytes == seen
+
+
 def test_a_grant_as_asked_is_not_worth_a_warning() -> None:
     seat = seat_in(SeatState.REGISTERING)
     seat.on(ev.FromControl(reg_ok()))

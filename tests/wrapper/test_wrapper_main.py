@@ -165,6 +165,7 @@ async def test_a_seat_lives_through_a_debate_with_its_client(
             adapter="native",
             cli_version="0.36.1",
             harness_profile="restricted",
+            reports_usage=True,
             role_label="Doubter",
             role_prompt_hash=role_prompt_hash("Doubt everything."),
             isolation="relaxed",

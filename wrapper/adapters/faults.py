@@ -24,23 +24,24 @@ def fault_of(done: Completed, preset: Preset, bounds: Bounds) -> AdapterFault | 
     if done.stopped is not None:
         # Started and stopped: the client had the prompt on its input, and nobody knows what it made of it.
         sent = PromptSent.YES if done.stopped is Fault.ANSWER_TOO_LARGE else PromptSent.MAYBE
-        return _fault(done.stopped, sent, f"{preset.executable} {_broken(done.stopped, bounds)}", words)
+        return _fault(done, done.stopped, sent, f"{preset.executable} {_broken(done.stopped, bounds)}", words)
     if done.left_behind:
         left = ", ".join(str(process) for process in done.left_behind)
         what = f"{preset.executable} left processes that cannot be ended ({left})"
-        return _fault(Fault.INTERNAL, PromptSent.MAYBE, what, words)
+        return _fault(done, Fault.INTERNAL, PromptSent.MAYBE, what, words)
     if done.returncode == 0:
         return None
     what = f"{preset.executable} {_ended(done.returncode)}"
     for known in preset.faults:
         if re.search(known.pattern, words):
-            return _fault(known.fault, known.prompt_sent, what, words)
-    return _fault(Fault.CLIENT_ERROR, PromptSent.MAYBE, what, words)
+            return _fault(done, known.fault, known.prompt_sent, what, words)
+    return _fault(done, Fault.CLIENT_ERROR, PromptSent.MAYBE, what, words)
 
 
-def _fault(fault: Fault, sent: PromptSent, what: str, words: str) -> AdapterFault:
+def _fault(done: Completed, fault: Fault, sent: PromptSent, what: str, words: str) -> AdapterFault:
     said = clean_line(words[-WORDS_CHARS:], WORDS_CHARS)
-    return AdapterFault(fault, sent, f"{what}: {said}" if said else f"{what}, and gave no reason")
+    detail = f"{what}: {said}" if said else f"{what}, and gave no reason"
+    return AdapterFault(fault, sent, detail, partial_bytes=len(done.stdout))
 
 
 def _words(done: Completed) -> str:

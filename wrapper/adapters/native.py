@@ -164,9 +164,9 @@ class NativeAdapter(ParticipantAdapter):
         if fault is not None:
             raise fault
         reading = self._read(done.stdout)
-        chat = self._chat_of(reading)
+        chat = self._chat_of(reading, len(done.stdout))
         if not reading.text.strip():
-            raise self._answered(Fault.EMPTY_ANSWER, "gave an empty answer")
+            raise self._answered(Fault.EMPTY_ANSWER, "gave an empty answer", len(done.stdout))
         self._id = chat
         if not self._kept:
             with anyio.CancelScope(shield=True):
@@ -178,20 +178,23 @@ class NativeAdapter(ParticipantAdapter):
             return read_answer(output, self._preset.answer)
         except Unreadable as error:
             shown = clean_line(decode_output(output[:2000]), 300)
-            raise self._answered(Fault.UNREADABLE_ANSWER, f"cannot be understood: {error}: {shown}") from None
+            what = f"cannot be understood: {error}: {shown}"
+            raise self._answered(Fault.UNREADABLE_ANSWER, what, len(output)) from None
 
-    def _chat_of(self, reading: Reading) -> str:
+    def _chat_of(self, reading: Reading, seen: int) -> str:
         """The id of the chat that answered. §3.3.B: a missing or a changed one fails the turn."""
         chat = reading.id
         if chat is None or not _ID.fullmatch(chat):
-            raise self._answered(Fault.SESSION_MISMATCH, "does not say in which chat it answered")
+            raise self._answered(Fault.SESSION_MISMATCH, "does not say in which chat it answered", seen)
         if self._id is not None and chat != self._id:
-            raise self._answered(Fault.SESSION_MISMATCH, f"answered in the chat {chat}, not in {self._id}")
+            what = f"answered in the chat {chat}, not in {self._id}"
+            raise self._answered(Fault.SESSION_MISMATCH, what, seen)
         return chat
 
-    def _answered(self, fault: Fault, what: str) -> AdapterFault:
+    def _answered(self, fault: Fault, what: str, seen: int) -> AdapterFault:
         """A fault of a turn that was answered, if one may call it so: the prompt is in the chat."""
-        return AdapterFault(fault, PromptSent.YES, f"{self._preset.executable} {what}")
+        detail = f"{self._preset.executable} {what}"
+        return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen)
 
     # --- the client's call ---------------------------------------------------------------------------
 

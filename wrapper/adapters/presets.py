@@ -181,6 +181,11 @@ class Preset(Part):
             yield f"state.files.{name}", content, nothing
         yield "state.proof", self.state.proof, an_id
 
+    @property
+    def reports_usage(self) -> bool:
+        """Whether the client says what a turn takes in tokens, as far as this preset can read it."""
+        return self.answer.tokens_in is not None or self.answer.tokens_out is not None
+
     def settings_from(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The settings that the wrapper's ``environment`` gives."""
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playbook import Playbook
+from playbook import Playbook, participant
 
 from arbiter.debate.caps import Meter, tokens_of
 from consilium.config import Caps
@@ -12,6 +12,7 @@ from consilium.messages import (
     MAX_USD,
     DebateEnded,
     DebateState,
+    Meta,
     Pause,
     Phase,
     Resume,
@@ -132,11 +133,57 @@ def test_a_failed_turn_may_have_cost_something_and_counts_as_unknown() -> None:
     assert play.status().cost.tokens_unknown_turns == 1
 
 
-def test_a_skip_costs_nothing() -> None:
-    play = Playbook()
-    ada, *_ = play.everybody_joins()
+@pytest.mark.parametrize(
+    ("meta", "unknown"),
+    [
+        (Meta(brand="human"), 0),
+        (Meta(brand="anna", adapter="human"), 0),
+        (Meta(brand="llm", adapter="native"), 1),
+        (Meta(), 1),
+    ],
+)
+def test_a_person_s_turn_costs_nothing_and_a_client_s_pass_costs_what_nobody_knows(
+    meta: Meta, unknown: int
+) -> None:
+    play = Playbook(("ada",), caps={"max_tokens": 900})
+    ada = play.joins("ada", meta=meta)
     play.skips(ada)
-    assert play.status().cost.tokens_unknown_turns == 0
+    status = play.status()
+    assert (status.cost.tokens_unknown_turns, status.cost.tokens_estimated) == (unknown, 0)
+    assert bool(status.warnings) == bool(unknown)
+    play.speaks(ada, "Eight of them: two tokens.")
+    cost = play.status().cost
+    assert (cost.tokens_unknown_turns, cost.tokens_estimated) == (2 * unknown, 7 * unknown)
+    play.ends(ada, usage=Usage(tokens_in=3))
+    assert play.status().cost.tokens_total == 3, "whoever says that it took some is believed"
+
+
+@pytest.mark.parametrize(
+    ("caps", "reports", "warned"),
+    [
+        ({"max_tokens": 900}, False, True),
+        ({"max_tokens": 900}, True, False),
+        ({"max_tokens": 900}, None, False),
+        ({"max_rounds": 9}, False, False),
+    ],
+)
+def test_a_cap_on_tokens_with_a_client_that_reports_none_warns_from_the_start(
+    caps: dict[str, int], reports: bool | None, warned: bool
+) -> None:
+    play = Playbook(("ada", "bob"), caps=caps)
+    play.joins("ada", meta=Meta(reports_usage=reports))
+    assert bool(play.events(EventName.USAGE_UNREPORTED)) == warned
+    waiting = [warning for warning in play.status().warnings if "waiting" not in warning]
+    assert bool(waiting) == warned
+    if warned:
+        (event,) = play.events(EventName.USAGE_UNREPORTED)
+        assert (event.participant_id, event.data) == (
+            participant("ada"),
+            {"cap": "max_tokens", "limit": 900},
+        )
+        play.joins("bob", meta=Meta(reports_usage=False))
+        (both,) = play.status().warnings
+        assert both.startswith(f"the clients of {participant('ada')}, {participant('bob')} will report no")
 
 
 def test_phases_do_not_reset_the_rounds() -> None:
@@ -199,7 +246,7 @@ def test_a_client_that_reports_nothing_cannot_pass_the_cap_on_tokens_by() -> Non
 def test_a_client_that_passes_is_counted_as_far_as_it_says_what_it_took() -> None:
     """Else a council whose clients all pass would spend for ever under max_tokens."""
     play = Playbook(("ada", "bob"), caps={"max_tokens": 100})
-    ada, bob = play.everybody_joins()
+    ada, bob = play.joins("ada"), play.joins("bob", meta=Meta(brand="human"))
     play.ends(ada, usage=Usage(tokens_in=60, tokens_out=1))
     assert (play.turns()[0].outcome, play.turns()[0].tokens) == (TurnOutcome.SKIP, {"in": 60, "out": 1})
     assert play.seat("ada").tokens == play.status().cost.tokens_total == 61

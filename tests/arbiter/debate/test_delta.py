@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
 from playbook import Playbook, participant
 
+from arbiter.debate import delta
 from arbiter.debate.delta import Contribution, Discourse
-from consilium.messages import Context, Inject, Kick, Phase, Resume, SetPhase, SetTopic
+from consilium.codec import Codec, encode
+from consilium.framing import MAX_ARBITER_LINE_BYTES
+from consilium.messages import (
+    MAX_COUNT,
+    MAX_SPEECH_BYTES,
+    Context,
+    DataToSeat,
+    DeltaEntry,
+    Inject,
+    Kick,
+    Phase,
+    Resume,
+    SetPhase,
+    SetTopic,
+)
 
 
 def test_a_seat_hears_what_was_said_since_its_own_previous_turn_and_not_its_own_words() -> None:
@@ -159,4 +175,84 @@ def test_positions_move_with_what_is_published_not_with_what_is_sealed() -> None
     discourse.publish(Contribution("b", "said"))
     discourse.release()
     assert (discourse.position, discourse.sealed) == (2, 0)
-    assert [said.text for said in discourse.since(0, "x")] == ["said", "sealed"]
+    assert [said.text for said in discourse.portion(0, "x").told] == ["said", "sealed"]
+
+
+def said_by(speaker: str, *texts: str) -> Discourse:
+    discourse = Discourse()
+    for text in texts:
+        discourse.publish(Contribution(speaker, text))
+    return discourse
+
+
+@pytest.mark.parametrize(
+    ("budget", "entries", "told"),
+    [
+        (1000, 10, ["aaaa", "bbbb", "cccc"]),
+        (12, 10, ["aaaa", "bbbb", "cccc"]),
+        (11, 10, ["aaaa", "bbbb"]),
+        (1, 10, ["aaaa"]),  # more than the budget, and still told: or it never would be
+        (1000, 2, ["aaaa", "bbbb"]),
+    ],
+)
+def test_a_delta_is_bounded_oldest_first_and_the_rest_is_counted(
+    monkeypatch: pytest.MonkeyPatch, budget: int, entries: int, told: list[str]
+) -> None:
+    monkeypatch.setattr(delta, "MAX_DELTA_BYTES", budget)
+    monkeypatch.setattr(delta, "MAX_DELTA_ENTRIES", entries)
+    portion = said_by("a", "aaaa", "bbbb", "cccc").portion(0, "x")
+    assert [said.text for said in portion.told] == told
+    assert (portion.heard, portion.waiting) == (len(told), 3 - len(told))
+    assert said_by("x", "aaaa", "bbbb").portion(0, "x") == delta.Portion((), 2, 0), "its own words"
+
+
+def test_a_seat_that_was_long_away_hears_everything_in_as_many_turns_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delta, "MAX_DELTA_BYTES", 5)
+    play = Playbook(("ada", "bob"), caps={"max_rounds": 1000})
+    ada, bob = play.everybody_joins()
+    play.speaks(ada, "A1")
+    for text in ("M1", "M2", "M3"):
+        play.commands(Inject(text=text))
+    play.skips(bob)
+    play.skips(ada)
+    heard = []
+    while True:
+        (context,) = play.sent(Context, bob)
+        heard += [entry.text for entry in context.delta]
+        if not context.waiting:
+            break
+        play.fails(bob)
+        play.commands(Resume())
+        (again,) = play.sent(Context, bob)
+        assert again.delta == context.delta, "what a lost turn was told is told again"
+        play.skips(bob)
+        play.skips(ada)
+    assert heard == ["M1", "M2", "M3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "many"), [("\0" * MAX_SPEECH_BYTES, 100), ("\0" * 1024, 2 * delta.MAX_DELTA_ENTRIES)]
+)
+def test_the_largest_delta_fits_in_a_line(text: str, many: int) -> None:
+    """The worst of everything: each byte of text is written as six, and so is all that stands beside it."""
+    discourse = Discourse()
+    for _ in range(many):
+        discourse.publish(Contribution("a" * 200, text, role_label="\0" * 200))
+    portion = discourse.portion(0, "x")
+    assert portion.waiting
+    assert sum(len(said.text) for said in portion.told) == delta.MAX_DELTA_BYTES
+    context = Context(
+        turn_id=MAX_COUNT,
+        phase=Phase.OPENING,
+        topic="\0" * 8000,
+        delta=tuple(
+            DeltaEntry(speaker=said.speaker, role_label=said.role_label, text=said.text)
+            for said in portion.told
+        ),
+        waiting=portion.waiting,
+    )
+    line = encode(context, "a-1", None)
+    assert len(line) < MAX_ARBITER_LINE_BYTES
+    assert Codec(DataToSeat).decode(line.rstrip(b"\n")).message == context

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+import pytest
 from any_debate import AnyDebate
 from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
 
-TestAnyDebate = AnyDebate.TestCase
-TestAnyDebate.settings = settings(max_examples=120, stateful_step_count=60, deadline=None)
+from arbiter.debate import events
+
+
+@pytest.mark.timeout(300)
+def test_what_must_always_hold_holds_whatever_comes() -> None:
+    AnyDebate.fed.clear()
+    run_state_machine_as_test(
+        AnyDebate, settings=settings(max_examples=100, stateful_step_count=60, deadline=None)
+    )
+    everything = {*get_args(events.Event), *get_args(events.Command)} - {events.Operated}
+    assert everything - AnyDebate.fed == set(), "an event or a command that no sequence held"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from playbook import Playbook, participant
 
 from arbiter.debate.repetition import Repetition, Score
@@ -65,7 +68,7 @@ def test_what_is_said_over_and_over_makes_the_index_no_larger() -> None:
         said.add(turn, "one two three four")
     assert said.latest == Score(1.0, 1)
     assert said._first == {("one", "two", "three"): 1, ("two", "three", "four"): 1}
-    assert said._unread == []
+    assert said._unread is None
 
 
 def test_two_words_cannot_be_scored() -> None:
@@ -102,3 +105,55 @@ def test_turns_are_scored_in_their_order_whenever_one_asks() -> None:
         said.add(turn, "one two three four")
     assert said.latest == Score(1.0, 1)
     assert said.latest == Score(1.0, 1)
+
+
+class Counted(dict[Any, int]):
+    """An index that counts how often it is looked into."""
+
+    looks = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.looks += 1
+        return super().__contains__(key)
+
+    def setdefault(self, key: Any, default: int = 0) -> int:
+        self.looks += 1
+        return super().setdefault(key, default)
+
+
+def looks_for_status(turns: int, *, acknowledged: bool) -> tuple[int, int]:
+    """How often the index is looked into for the next turn, and for a STATUS, after ``turns`` own turns."""
+    play = Playbook(("ada",), caps={"max_rounds": 10_000})
+    ada = play.joins("ada")
+    play.seat("ada").said._first = counted = Counted()
+    for turn in range(turns):
+        text = " ".join(f"w{turn}x{n}" for n in range(50))
+        if acknowledged:
+            play.speaks(ada, text)
+        else:
+            now = play.turn
+            play.says(ada, text)
+            play.ends(ada, speech=True, turn=now)
+    before = counted.looks
+    play.speaks(ada, " ".join(f"v{n}" for n in range(50)))
+    for_turn, before = counted.looks - before, counted.looks
+    play.status()
+    return for_turn, counted.looks - before
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+def test_no_turn_and_no_status_costs_more_at_a_thousand_own_turns_than_at_ten(acknowledged: bool) -> None:
+    """Before, the first STATUS of a debate scored all of it at once, and everybody waited."""
+    few, many = (looks_for_status(turns, acknowledged=acknowledged) for turns in (10, 1000))
+    assert few == many
+    assert 0 < many[1] <= 3 * 48, "one turn of 48 3-grams: one look each to find, and one to keep"
+
+
+def test_a_status_scores_one_turn_at_most_however_many_seats_there_are() -> None:
+    play = Playbook([f"seat{n}" for n in range(20)])
+    for session in play.everybody_joins():
+        turn = play.turn
+        play.says(session, "Some words of one's own.")
+        play.ends(session, speech=True, turn=turn)
+    assert sum(seat.said._unread is not None for seat in play.debate.roster) == 1
+    assert len(play.status().repetition) == 20

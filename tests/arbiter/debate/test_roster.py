@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from playbook import Playbook, participant
 
@@ -195,7 +197,7 @@ def test_a_seat_changes_its_own_state_in_both_directions() -> None:
     play.updates(ada, required=False, disconnect_policy=DisconnectPolicy.DROP)
     (ok,) = play.sent(StateOk, ada)
     assert (ok.required, ok.disconnect_policy, ok.capped_by_profile) == (False, "drop", False)
-    play.updates(ada, required=True, capped=True)
+    play.updates(ada, required=True, over_policy=True)
     (ok,) = play.sent(StateOk, ada)
     assert (ok.required, ok.disconnect_policy, ok.capped_by_profile) == (True, "drop", True)
     play.updates(ada, disconnect_policy=DisconnectPolicy.KEEP_ALIVE)
@@ -225,3 +227,43 @@ def test_a_seat_that_unregisters_before_binding_leaves_no_record() -> None:
 )
 def test_there_is_a_pseudonym_for_any_number_of_speakers(number: int, letters: str) -> None:
     assert _letters(number) == letters
+
+
+@pytest.mark.parametrize(
+    ("name", "wish", "required", "capped"),
+    [
+        ("ada", {"over_required": True}, True, False),  # §9.4: the roster requires it
+        ("ada", {"over_required": True, "over_policy": True}, True, True),
+        ("bob", {"over_required": True}, False, True),  # nobody planned that
+        ("bob", {"required": True}, True, False),  # its profile allows it
+        ("ada", {"over_policy": True}, False, True),
+    ],
+)
+def test_9_4_who_stepped_back_comes_back_up_to_what_the_roster_planned(
+    name: str, wish: dict[str, Any], required: bool, capped: bool
+) -> None:
+    play = Playbook(roster={"mode": "dynamic", "required_names": ["ada"]})
+    for joiner in ("ada", "bob"):
+        play.joins(joiner)
+        play.updates(joiner, required=False)
+    play.updates(name, **wish)
+    (ok,) = play.sent(StateOk, name)
+    assert (ok.required, ok.capped_by_profile) == (required, capped)
+    assert play.seat(name).required is required
+
+
+def test_who_leaves_a_blind_debate_and_returns_is_the_same_speaker() -> None:
+    play = Playbook(
+        ("ada", "bob"), roster={"mode": "dynamic", "required_names": ["ada"]}, identity_visible=False
+    )
+    play.joins("ada")
+    play.joins("bob", disconnect_policy=DisconnectPolicy.DROP)
+    play.leaves("bob")
+    assert [seat.name for seat in play.debate.roster] == ["ada"]
+    play.joins("cyn")
+    play.joins("bob", "bob-again")
+    assert {seat.name: seat.pseudonym for seat in play.debate.roster} == {
+        "ada": "Speaker A",
+        "bob": "Speaker B",
+        "cyn": "Speaker C",
+    }

@@ -8,7 +8,19 @@ from playbook import Playbook, participant
 from arbiter.debate.effects import Channel, Send
 from arbiter.debate.events import StatusAsked, TurnFaulted
 from consilium.errors import ErrorCode
-from consilium.messages import DebatePaused, Fault, Meta, PromptSent, Status, Usage
+from consilium.messages import (
+    DebatePaused,
+    Fault,
+    Meta,
+    Next,
+    Pause,
+    PromptSent,
+    Recovery,
+    Resume,
+    Status,
+    Usage,
+)
+from consilium.records import EventName
 
 
 def test_status_tells_state_phase_topic_and_cost() -> None:
@@ -52,6 +64,63 @@ def test_status_lists_what_is_known_of_a_faulty_seat_and_what_may_be_done() -> N
     assert faulty.choices == ("keep", "cold", "skip", "remove", "terminate")
     assert (lost.connected, lost.choices) == (False, ("skip", "remove", "terminate"))
     assert (well.state, well.fault, well.choices) == ("active", None, ())
+
+
+@pytest.mark.parametrize("seen", [None, 0, 812])
+def test_status_tells_how_much_of_an_answer_there_was_and_unknown_is_null(seen: int | None) -> None:
+    play = Playbook()
+    ada, bob, _ = play.everybody_joins()
+    play.fails(ada, partial_bytes=seen)
+    play.is_lost(bob)
+    faulty, idle, _ = play.status().seats
+    assert (faulty.partial_bytes, idle.partial_bytes) == (seen, None)
+    play.commands(Resume(seats={"bob": Recovery.SKIP}))
+    assert play.status().seats[0].partial_bytes is None
+
+
+@pytest.mark.parametrize("how", ["lost", "deadline"])
+@pytest.mark.parametrize(("text", "seen"), [(None, None), ("Grüße", 7)])
+def test_a_speech_that_is_here_is_what_was_seen_of_a_turn_that_failed(
+    how: str, text: str | None, seen: int | None
+) -> None:
+    play = Playbook(limits={"turn_seconds": 10})
+    ada, *_ = play.everybody_joins()
+    if text is not None:
+        play.says(ada, text)
+    play.is_lost(ada) if how == "lost" else play.after(10)
+    assert play.status().seats[0].partial_bytes == seen
+    (fault,) = play.events(EventName.PARTICIPANT_FAULT)
+    assert fault.data["partial_bytes"] == seen
+
+
+def test_status_tells_when_each_seat_was_last_heard_of() -> None:
+    play = Playbook(("ada", "bob"))
+    play.joins("ada")
+    play.now += 5
+    play.joins("bob")
+    play.now += 2
+    assert [seat.last_active_s for seat in play.status().seats] == [7, 2]
+    play.acknowledges("ada")
+    play.acknowledges("bob")  # refused: nothing has changed
+    play.now += 1.5
+    assert [seat.last_active_s for seat in play.status().seats] == [1.5, 3.5]
+    play.is_lost("ada")
+    play.now += 60
+    assert play.status().seats[0].last_active_s == 61.5, "that it was lost is no sign of it"
+
+
+def test_status_says_that_a_manual_debate_waits_for_its_operator() -> None:
+    play = Playbook(turn_policy="manual")
+    waits = "turn_policy is manual: the next turn waits for an operator's NEXT"
+    assert waits not in play.status().warnings
+    ada, *_ = play.everybody_joins()
+    assert waits in play.status().warnings
+    play.commands(Next(seat=ada))
+    assert waits not in play.status().warnings
+    play.speaks(ada, "A1")
+    assert waits in play.status().warnings
+    play.commands(Pause())
+    assert waits not in play.status().warnings
 
 
 def test_status_on_the_control_channel_answers_there() -> None:

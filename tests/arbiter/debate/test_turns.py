@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from playbook import Playbook, participant
 
@@ -13,7 +15,10 @@ from consilium.messages import (
     DebateEnded,
     DebatePaused,
     DebateState,
+    DisconnectPolicy,
+    ForceTurnEnd,
     Kick,
+    Next,
     PromptSent,
     Terminate,
     TurnRevoked,
@@ -21,6 +26,9 @@ from consilium.messages import (
     Usage,
 )
 from consilium.records import EventName, TurnOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_6_1_a_normal_turn_is_recorded_and_the_next_seat_is_given_the_floor() -> None:
@@ -174,7 +182,7 @@ def test_a_client_fault_pauses_at_once_and_is_not_a_skip() -> None:
     assert play.state() is DebateState.PAUSED
     assert play.turns()[0].outcome is TurnOutcome.FAILED
     (fault,) = play.events(EventName.PARTICIPANT_FAULT)
-    assert fault.data == {"reason": "client_error: exit 1", "prompt_sent": "no"}
+    assert fault.data == {"reason": "client_error: exit 1", "prompt_sent": "no", "partial_bytes": None}
     assert play.sent(Context) == []
 
 
@@ -217,7 +225,6 @@ def test_a_name_that_reads_like_anothers_participant_id_confuses_nobody() -> Non
     ("spoken", "ended", "outcome", "text"),
     [
         (True, False, TurnOutcome.SPEECH, "A1"),
-        (False, True, TurnOutcome.LOST, None),
         (False, False, TurnOutcome.SKIP, None),
     ],
 )
@@ -235,3 +242,93 @@ def test_a_seat_that_leaves_in_its_turn_leaves_what_it_said(
     (turn,) = play.turns()
     assert (turn.outcome, turn.text) == (outcome, text)
     assert play.was_given_the_floor("bob")
+
+
+def announced_and_left(names: tuple[str, ...] = ("ada", "bob"), **changes: Any) -> Playbook:
+    """Ada's TURN_END and UNREG are here, and her SPEECH is still on its way on the other connection."""
+    play = Playbook(names, roster={"mode": "dynamic", "required_names": ["ada"]}, **changes)
+    for name in names:
+        play.joins(name, disconnect_policy=DisconnectPolicy.DROP)
+    play.updates("ada", required=False)
+    play.ends("ada", speech=True)
+    play.leaves("ada")
+    assert (play.latest, play.turn, play.turns()) == ([], 1, [])
+    return play
+
+
+def test_a_departure_that_overtakes_an_announced_speech_waits_for_it() -> None:
+    play = announced_and_left()
+    play.says("ada", "My last words.")
+    (turn,) = play.turns()
+    assert (turn.outcome, turn.text) == (TurnOutcome.SPEECH, "My last words.")
+    assert play.latest_events() == [EventName.PARTICIPANT_LEFT, EventName.TURN_STARTED]
+    assert play.closed == ["ada"]
+    assert [seat.name for seat in play.debate.roster] == ["bob"]
+    assert play.heard("bob") == [(participant("ada"), "My last words.")]
+
+
+LOSSES: dict[str, Callable[[Playbook], object]] = {
+    "its connection ends": lambda play: play.is_lost("ada"),
+    "its deadline passes": lambda play: play.after(10),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_announced_speech_that_never_comes_is_lost_and_the_debate_goes_on(loss: str) -> None:
+    play = announced_and_left(limits={"turn_seconds": 10})
+    LOSSES[loss](play)
+    (turn,) = play.turns()
+    assert (turn.outcome, turn.detail) == (TurnOutcome.LOST, "the seat left")
+    assert play.events(EventName.PARTICIPANT_FAULT) == []
+    assert play.was_given_the_floor("bob")
+    assert [seat.name for seat in play.debate.roster] == ["bob"]
+
+
+@pytest.mark.parametrize(
+    ("command", "outcome"),
+    [
+        (ForceTurnEnd(), TurnOutcome.FORCED),
+        (Kick(seat="ada"), TurnOutcome.FORCED),
+        (Terminate(), TurnOutcome.FORCED),
+    ],
+)
+def test_the_operator_need_not_wait_for_who_has_left(command: Any, outcome: TurnOutcome) -> None:
+    play = announced_and_left()
+    play.commands(command)
+    (turn,) = play.turns()
+    assert turn.outcome is outcome
+    assert play.turn in (0, 2)
+    play.says("ada", "Too late.", turn=1)
+    assert play.refusal is not None
+    play.is_lost("ada")
+    assert play.latest == []
+    assert len(play.events(EventName.PARTICIPANT_LEFT)) == (command.type != "TERMINATE")
+
+
+def test_who_has_left_is_heard_for_its_announced_speech_alone() -> None:
+    play = announced_and_left()
+    for attempt in (
+        lambda: play.leaves("ada"),
+        lambda: play.fails("ada"),
+        lambda: play.acknowledges("ada"),
+        lambda: play.updates("ada", required=True),
+        lambda: play.registers("ada"),
+    ):
+        attempt()
+        assert play.refusal is not None
+        assert play.refusal.code is ErrorCode.NOT_REGISTERED
+    play.commands(Next(seat="ada"))
+    assert play.refusal is not None, "it is in no rotation any more"
+
+
+def test_a_required_seat_whose_last_words_have_come_pauses_when_it_goes() -> None:
+    play = Playbook(("ada", "bob"))
+    ada, _ = play.everybody_joins()
+    play.ends(ada, speech=True)
+    play.leaves(ada)
+    assert play.state() is DebateState.RUNNING
+    play.says(ada, "My last words.")
+    assert (play.state(), play.debate.reason) == (DebateState.PAUSED, "missing_required_participant")
+    assert play.turns()[0].text == "My last words."
+    play.joins("ada", "ada-again")
+    assert play.seat("ada").in_rotation
