@@ -73,7 +73,7 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/mypy tests benchmarks
+	@$(BIN)/mypy tests benchmarks images
 	@$(BIN)/lint-imports
 
 format: $(VENV)/.dev

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "seat": ("wrapper.main:main", "run one seat: a wrapper and its client"),
     "model": ("council.model:main", "run the embedded model server"),
     "pki": ("pki.main:main", "create the authority; issue, renew, revoke and show certificates"),
+    "verify-isolation": ("wrapper.isolation.verify:main", "try what a seat's client must not be able to do"),
     "completion": ("consilium.completion:main", "print a completion script for bash, zsh or fish"),
 }
 """Subcommand -> (where it is, what it does)."""
@@ -33,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Hold a debate": ("up",),
     "Govern one": ("admin",),
     "Read one": ("transcript", "roles"),
-    "One process at a time": ("arbiter", "seat", "model"),
+    "One process at a time": ("arbiter", "seat", "model", "verify-isolation"),
     "Certificates": ("pki",),
     "This command": ("completion",),
 }
@@ -80,7 +81,7 @@ def help_text() -> str:
     ]
     for group, names in GROUPS.items():
         lines += ["", f"{group}:"]
-        lines += [f"  {name:<12}{COMMANDS[name][1]}" for name in names]
+        lines += [f"  {name:<18}{COMMANDS[name][1]}" for name in names]
     return "\n".join([*lines, "", "  --version   print the version", "", EXAMPLES])
 
 

@@ -97,7 +97,8 @@ class Participant(Section):
     """A seat as its wrapper sees it (§5.3): client, model, effort and point of view.
 
     ``role`` names a file of ``roles/``; ``role_prompt`` says it in place. ``env`` passes variables of the
-    wrapper's environment on to the client, by name.
+    wrapper's environment on to the client, by name. ``isolation``: whether the seat may start where its
+    client is not kept apart in every layer (§14.2).
     """
 
     name: Name
@@ -111,6 +112,7 @@ class Participant(Section):
     harness_profile: Literal["restricted", "native"] = "restricted"
     cwd: str | None = None
     env: tuple[Label, ...] = ()
+    isolation: Literal["strict", "relaxed"] | None = None
 
     @model_validator(mode="after")
     def _one_role(self) -> Self:

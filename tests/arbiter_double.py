@@ -118,8 +118,10 @@ class Seated:
 class ArbiterDouble:
     """Listens for seats; a test accepts their connections one by one."""
 
-    def __init__(self, control: SocketListener, data: SocketListener, context: ssl.SSLContext) -> None:
-        self.address = Address(HOST, _port(control), _port(data))
+    def __init__(
+        self, control: SocketListener, data: SocketListener, context: ssl.SSLContext, host: str = HOST
+    ) -> None:
+        self.address = Address(host, _port(control), _port(data))
         self._listeners = (control, data)
         self._context = context
         self._arrivals: dict[str, tuple[MemoryObjectSendStream[Any], MemoryObjectReceiveStream[Any]]] = {
@@ -197,11 +199,11 @@ class ArbiterDouble:
 
 @asynccontextmanager
 async def arbiter_double(
-    context: ssl.SSLContext, ports: tuple[int, int] = (0, 0)
+    context: ssl.SSLContext, ports: tuple[int, int] = (0, 0), host: str = HOST
 ) -> AsyncIterator[ArbiterDouble]:
-    """Listen on two ports of loopback, any free ones by default, until the block ends."""
-    control, data = [await _listen(port) for port in ports]
-    double = ArbiterDouble(control, data, context)
+    """Listen on two ports of ``host``, any free ones by default, until the block ends."""
+    control, data = [await _listen(port, host) for port in ports]
+    double = ArbiterDouble(control, data, context, host)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(double.serve)
@@ -212,8 +214,8 @@ async def arbiter_double(
             await double.aclose()
 
 
-async def _listen(port: int) -> SocketListener:
-    (listener,) = (await anyio.create_tcp_listener(local_host=HOST, local_port=port)).listeners
+async def _listen(port: int, host: str) -> SocketListener:
+    (listener,) = (await anyio.create_tcp_listener(local_host=host, local_port=port)).listeners
     assert isinstance(listener, SocketListener)
     return listener
 

@@ -50,21 +50,22 @@ def docker(*words: str, timeout: float = 120, check: bool = True) -> subprocess.
     """Run one `docker` command. With ``check``, its failure is the test's, with what it said."""
     done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=timeout, check=False)
     if check and done.returncode:
-        raise AssertionError(f"docker {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
+        raise AssertionError(
+            f"docker {' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        )
     return done
 
 
 @cache
-def build(tag: str, dockerfile: str, *arguments: str, target: str | None = None) -> str:
-    """Build ``dockerfile`` of this repository as ``tag``, once a run of the tests; return the tag.
+def build(
+    tag: str, dockerfile: Path, *arguments: str, context: Path = ROOT, target: str | None = None
+) -> str:
+    """Build ``dockerfile`` as ``tag``, once a run of the tests, and return the tag.
 
     ``arguments`` are build arguments, ``NAME=value``; ``target`` is the stage, if not the last.
     """
     options = [word for argument in arguments for word in ("--build-arg", argument)]
     stage = ["--target", target] if target else []
-    docker(
-        "build",
-        *("-q", "-t", tag, "-f", str(ROOT / dockerfile), *stage, *options, str(ROOT)),
-        timeout=BUILD_SECONDS,
-    )
+    words = ("-q", "-t", tag, "-f", str(dockerfile), *stage, *options, str(context))
+    docker("build", *words, timeout=BUILD_SECONDS)
     return tag

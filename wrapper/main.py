@@ -27,6 +27,8 @@ from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_preset
 from wrapper.clean import clean_line
 from wrapper.events import Outcome
+from wrapper.isolation.confinement import add_options, confinement
+from wrapper.isolation.trial import settled
 from wrapper.link import Address
 from wrapper.prompts import role_prompt_hash, system_prompt
 from wrapper.roles import find_role
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from consilium.config import Council, Limits, Participant
     from wrapper.adapters.presets import Preset
     from wrapper.events import End
+    from wrapper.isolation.confinement import Confinement
 
 CONNECT_TIMEOUT = 30.0
 
@@ -103,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="how long to wait for an Arbiter that does not listen yet (default: %(default)g)",
     )
+    add_options(own)
     own.add_argument(
         "--lifeline", action="store_true", help="leave when standard input ends: the parent is gone"
     )
@@ -124,7 +128,9 @@ async def _live(options: argparse.Namespace) -> End:
     label, prompt = _role(participant, options.council)
     context = client_context(Credentials.load(options.certs))
     address = _address(options)
-    adapter, meta = await _client(options, participant, council.limits)
+    confined = confinement(options, participant.isolation, os.environ)
+    await settled(confined, certs=options.certs, state=options.state)
+    adapter, meta = await _client(options, participant, council.limits, confined)
     role = {"role_label": label, "role_prompt_hash": role_prompt_hash(prompt) if prompt else None}
     meta = meta.model_copy(update=role)
     plan = Plan(
@@ -157,7 +163,7 @@ def _role(participant: Participant, council_file: Path) -> tuple[str | None, str
 
 
 async def _client(
-    options: argparse.Namespace, participant: Participant, limits: Limits
+    options: argparse.Namespace, participant: Participant, limits: Limits, confined: Confinement
 ) -> tuple[NativeAdapter, Meta]:
     """The seat's client, found to be there, and what the seat says of it. Raises `UserError`."""
     if participant.adapter != "native":
@@ -182,6 +188,7 @@ async def _client(
         ),
         cwd=_cwd(participant, options.council),
         passed=participant.env,
+        confinement=confined,
     )
     values = preset.complete(settings)
     meta = Meta(
@@ -191,6 +198,7 @@ async def _client(
         adapter=participant.adapter,
         cli_version=_label(await adapter.version()),
         harness_profile=participant.harness_profile,
+        isolation=confined.isolation,
         reports_usage=preset.reports_usage,
     )
     return adapter, meta

@@ -1,7 +1,8 @@
 """What is left of a run: the processes of its session, and those that left it but kept its mark.
 
 Read from ``/proc``, where a session's members and, for processes of our own user, their environment stand. A
-zombie is not left: it does nothing any more, and whoever inherited it will collect it.
+zombie is not left: it does nothing any more, and whoever inherited it will collect it. Where the client has a
+user of its own, whatever runs as that user is of the run.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ def alive(session: int, mark: str) -> tuple[int, ...]:
     return tuple(int(entry) for entry in running if _belongs(_PROC / entry, session, marked))
 
 
+def alive_of(uid: int) -> tuple[int, ...]:
+    """The processes that run as the user ``uid``, in whatever session."""
+    running = (entry for entry in os.listdir(_PROC) if entry.isdigit())  # noqa: PTH208 - names, not paths
+    return tuple(int(entry) for entry in running if _runs_as(_PROC / entry, uid))
+
+
 def send_signal(processes: Iterable[int], number: signal.Signals) -> None:
     """Send ``number`` to each; who is gone, or is not ours to signal, stays as it is."""
     for process in processes:
@@ -44,3 +51,13 @@ def _belongs(process: Path, session: int, marked: bytes) -> bool:
         return int(its_session) == session or marked in (process / "environ").read_bytes().split(b"\0")
     except OSError:  # gone meanwhile, or another user's
         return False
+
+
+def _runs_as(process: Path, uid: int) -> bool:
+    # The owner of the folder would be quicker, and is root for a process that hides its memory.
+    try:
+        lines = (process / "status").read_bytes().splitlines()
+    except OSError:  # gone meanwhile
+        return False
+    said = dict(line.split(b":", 1) for line in lines if line.startswith((b"State:", b"Uid:")))
+    return said[b"State"].split()[0] not in b"ZX" and str(uid).encode() in said[b"Uid"].split()

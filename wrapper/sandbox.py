@@ -6,12 +6,16 @@
 3. Whatever ends a run - an answer, a deadline, a cancellation - no process of it is left. If we are killed
    ourselves, the kernel kills the client (`setpriv --pdeathsig`, since Python code between fork and exec is
    not safe in a process with threads).
+4. What a client may do beyond that is its `Confinement`. Where it has a user of its own, only that user can
+   signal it: it is ended by a process that runs as that user, and takes along whatever left the session. Not
+   even our death may signal it then (the kernel asks whether we might have): the container ends with us, and
+   it with the container.
 
 A run is blocking code in a thread of its own: the thread that starts the client has to outlive it, or the
 kernel would take that thread's end for ours.
 
-What left both the session and the environment behind, and what a killed wrapper's client had started, is the
-container's to end.
+What left both the session and the environment behind and has our own user, and what a killed wrapper's client
+had started, is the container's to end.
 """
 
 from __future__ import annotations
@@ -21,9 +25,11 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -34,13 +40,14 @@ import anyio.to_thread
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from wrapper.exchange import Bounds, Exchange
-from wrapper.remains import RUN_VARIABLE, alive, send_signal
+from wrapper.isolation import launch, launcher
+from wrapper.isolation.confinement import PLAIN, Confinement
+from wrapper.remains import RUN_VARIABLE, alive, alive_of, send_signal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["Bounds", "Command", "Completed", "run"]
+__all__ = ["Bounds", "Command", "Completed", "run", "run_blocking"]
 
 GRACE_SECONDS = 2.0
 """From SIGTERM to SIGKILL."""
@@ -48,8 +55,12 @@ GRACE_SECONDS = 2.0
 KILL_SECONDS = 3.0
 """From SIGKILL to the confession that something cannot be ended."""
 
-_LAUNCHER = "setpriv"
 _CANNOT_RUN = (126, 127)
+
+_SHELL = "/bin/sh"
+
+_OURS = tuple(dict.fromkeys((sys.prefix, sys.base_prefix, str(Path(__file__).parent))))
+"""Where the interpreter is, and what it runs in a client's place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +68,16 @@ class Command:
     """A client's invocation. ``env`` is its whole environment; ``stdin`` is written and then closed.
 
     ``argv[0]`` is looked up in the ``PATH`` of ``env``. A prompt belongs into ``stdin``: other users of the
-    machine can read ``argv``, and it is short.
+    machine can read ``argv``, and it is short. ``alone``: nothing else of the client's user shall be left
+    either; a guest beside a client at work is not alone.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
     cwd: Path
     stdin: bytes = field(default=b"", repr=False)
+    confinement: Confinement = PLAIN
+    alone: bool = True
 
     def __post_init__(self) -> None:
         """Refuse to hand a client anything of ours (§3.3.A)."""
@@ -110,6 +124,15 @@ async def run(command: Command, bounds: Bounds) -> Completed:
     return outcome
 
 
+def run_blocking(command: Command, bounds: Bounds) -> Completed:
+    """As `run`, for a thread that has nothing else to do until then; nobody can cancel it."""
+    with _alarm() as alarm:
+        outcome = _perform(command, bounds, alarm)
+    if isinstance(outcome, AdapterFault):
+        raise outcome
+    return outcome
+
+
 @contextmanager
 def _alarm() -> Iterator[int]:
     descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -140,11 +163,12 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
     try:
         exchange.run()
     finally:
-        left_behind = _end(process, mark)
+        left_behind = _end(process, mark, command)
         exchange.close()
     errors = exchange.stderr.value()
-    if process.returncode in _CANNOT_RUN and errors.startswith(b"%s: " % _LAUNCHER.encode()):
-        reason = errors.decode("utf-8", "replace").strip().removeprefix(f"{_LAUNCHER}: ")
+    said = errors.decode("utf-8", "replace").strip()
+    who, _, reason = said.partition(": ")
+    if process.returncode in _CANNOT_RUN and who in launch.LAUNCHERS:
         return _not_started(f"{command.argv[0]} cannot be run: {reason}")
     output = bytes(exchange.stdout[: bounds.output_bytes])
     seconds = time.monotonic() - began
@@ -156,24 +180,19 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
 def _start(command: Command, mark: str) -> subprocess.Popen[bytes]:
     name, *rest = command.argv
     client = shutil.which(name, path=command.env.get("PATH", os.defpath))
-    launcher = shutil.which(_LAUNCHER)
     if client is None:
         raise _not_started(f"{name} is not installed, or not on the PATH that the client gets")
-    if launcher is None:
-        raise _not_started(
-            f"{_LAUNCHER} (package util-linux) is not installed, and no client runs without it"
-        )
-    # Without new privileges there is no set-user-ID program to shake off the signal of our death.
-    launch = (launcher, "--pdeathsig", "KILL", "--no-new-privs", "--")
+    prefix = _prefix(command)
     try:
         return subprocess.Popen(  # noqa: S603 - no shell; what runs is the preset's choice
-            [*launch, client, *rest],
+            [*prefix, client, *rest],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
             env={**command.env, RUN_VARIABLE: mark},
-            cwd=command.cwd,
+            # Another user's folder is not ours to enter: its own process goes there.
+            cwd="/" if command.confinement.client else command.cwd,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -181,26 +200,77 @@ def _start(command: Command, mark: str) -> subprocess.Popen[bytes]:
         raise _not_started(f"{name} cannot be started: {error}") from error
 
 
+def _prefix(command: Command) -> tuple[str, ...]:
+    """What stands before the client's own command line."""
+    client = command.confinement.client
+    setpriv = _tool("setpriv")
+    # Without new privileges there is no set-user-ID program to shake off the signal of our death.
+    if client is None:
+        return launch.same_user(setpriv=setpriv)
+    reach = launch.reach_of(home=str(client.home), cwd=str(command.cwd), fenced=client.fenced, ours=_OURS)
+    return (
+        *launch.other_user(client.user, prlimit=_tool("prlimit"), setpriv=setpriv),
+        *launch.behind(reach, python=sys.executable, launcher=launcher.__file__),
+    )
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise _not_started(f"{name} (package util-linux) is not installed, and no client runs without it")
+    return found
+
+
 def _not_started(why: str) -> AdapterFault:
     return AdapterFault(Fault.START_FAILED, PromptSent.NO, why)
 
 
-def _end(process: subprocess.Popen[bytes], mark: str) -> tuple[int, ...]:
+def _end(process: subprocess.Popen[bytes], mark: str, command: Command) -> tuple[int, ...]:
     """End every process of the run; return those that would not.
 
     The client itself is collected last: until then its id cannot become another session's.
     """
-    left = alive(process.pid, mark)
+    left = _left(process, mark, command)
     for number, seconds in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
         until = time.monotonic() + seconds
         pause = 0.001
-        send_signal(left, number)
+        _signal(left, number, process, command)
         while left and time.monotonic() < until:
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
-            left = alive(process.pid, mark)
+            left = _left(process, mark, command)
             if number is signal.SIGKILL:
-                send_signal(left, number)  # and what it started meanwhile
+                _signal(left, number, process, command)  # and what it started meanwhile
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=0 if process.pid in left else KILL_SECONDS)
     return left
+
+
+def _left(process: subprocess.Popen[bytes], mark: str, command: Command) -> tuple[int, ...]:
+    ours = alive(process.pid, mark)
+    client = command.confinement.client
+    return tuple({*ours, *alive_of(client.user.uid)}) if client and command.alone else ours
+
+
+def _signal(
+    left: Iterable[int], number: signal.Signals, process: subprocess.Popen[bytes], command: Command
+) -> None:
+    """Signal what is ``left``: as ourselves, since it may just begin, and as the client's user."""
+    send_signal(left, number)
+    client = command.confinement.client
+    if not left or client is None:
+        return
+    target = launch.EVERYTHING if command.alone else -process.pid
+    kill = launch.kill(client.user, number, target, setpriv=_tool("setpriv"), shell=_SHELL)
+    # Whoever looks next whether something is left judges what came of it.
+    with suppress(subprocess.TimeoutExpired):
+        subprocess.run(  # noqa: S603 - our own words
+            kill,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={},
+            cwd="/",
+            check=False,
+            timeout=KILL_SECONDS,
+        )

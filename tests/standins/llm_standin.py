@@ -132,6 +132,30 @@ def ignore_sigterm(entry: Entry) -> int:
     return hang(entry)
 
 
+def fork_bomb(entry: Entry) -> int:
+    """Start processes until there can be no more, all deaf to SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for _ in range(300):
+        try:
+            if os.fork() == 0:
+                hang(entry)
+        except OSError:
+            break
+    return hang(entry)
+
+
+def daemon(_entry: Entry) -> None:
+    """Leave a deaf process behind that has left the session, the pipes and the environment."""
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    subprocess.Popen(
+        ["setsid", sys.executable, "-c", deaf],
+        env={},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def fail(_entry: Entry) -> int:
     return error("Error code: 500 - the provider \x1b[31mbroke\x1b[0m")
 
@@ -209,6 +233,8 @@ ACTS = {
     act.__name__: act
     for act in (
         hang,
+        fork_bomb,
+        daemon,
         hang_in_the_middle,
         ignore_sigterm,
         fail,

@@ -202,6 +202,31 @@ async def test_a_setting_in_a_file_of_the_client_can_only_be_a_value(
     ]
 
 
+async def test_what_a_client_made_of_its_own_configuration_is_undone_before_the_next_turn(
+    seat: NativeAdapter, tmp_path: Path
+) -> None:
+    await seat.send_turn("first")
+    configuration = tmp_path / "seat" / "home" / "extra-openai-models.yaml"
+    ours = text_of(configuration)
+    configuration.write_text("- model_id: another\n")
+    (tmp_path / "seat" / "home" / "system-prompt.txt").unlink()
+    assert (await seat.send_turn("second")).text == "Heard 2 turns, the first being first"
+    assert text_of(configuration) == ours
+    assert text_of(tmp_path / "seat" / "home" / "system-prompt.txt") == SYSTEM
+
+
+async def test_a_turn_whose_client_bars_its_own_configuration_was_not_sent_the_prompt(
+    seat: NativeAdapter, tmp_path: Path
+) -> None:
+    await seat.send_turn("first")
+    configuration = tmp_path / "seat" / "home" / "extra-openai-models.yaml"
+    configuration.unlink()
+    configuration.mkdir()
+    fault = await fault_of(seat, "second")
+    assert (fault.fault, fault.prompt_sent) == (Fault.START_FAILED, PromptSent.NO)
+    assert "cannot be put in order" in fault.detail
+
+
 def test_a_link_that_the_client_put_in_the_way_is_replaced_and_not_followed(tmp_path: Path) -> None:
     ours = tmp_path / "ours"
     ours.write_text("key")

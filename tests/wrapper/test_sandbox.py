@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import anyio.to_thread
 import pytest
 from leftovers import Leftovers
 
@@ -20,7 +22,9 @@ from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
 from wrapper.exchange import STDERR_EDGE_BYTES, Edges
-from wrapper.remains import RUN_VARIABLE, alive
+from wrapper.isolation.confinement import Confinement, OtherUser
+from wrapper.isolation.launch import User
+from wrapper.remains import RUN_VARIABLE, alive, alive_of
 from wrapper.sandbox import Bounds, Command, Completed
 
 if TYPE_CHECKING:
@@ -177,6 +181,61 @@ async def test_a_client_has_no_terminal_its_own_session_and_only_three_descripto
 async def test_a_client_gains_no_privileges(shell: Shell) -> None:
     done = await sandbox.run(shell("grep NoNewPrivs /proc/self/status"), SOON)
     assert done.stdout.split() == [b"NoNewPrivs:", b"1"]
+
+
+# --- a client with a user of its own; in its container it is tried for real (tests/wrapper/isolation) -------
+
+OTHERS = Confinement(client=OtherUser(user=User(4242, 4343), home=Path("/srv/client")))
+
+
+def test_a_client_of_our_own_user_inherits_none_of_our_capabilities(shell: Shell) -> None:
+    prefix = sandbox._prefix(shell("true"))
+    assert {"--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"} < set(prefix)
+    assert "--reuid" not in prefix
+
+
+def test_a_client_of_another_user_goes_through_every_gate(shell: Shell) -> None:
+    prefix = sandbox._prefix(replace(shell("true"), confinement=OTHERS))
+    words = [Path(word).name for word in prefix]
+    assert words.index("prlimit") < words.index("setpriv") < words.index("launcher.py")
+    assert prefix[prefix.index("--reuid") + 1 :][:3] == ("4242", "--regid", "4343")
+    reach = json.loads(prefix[-2])
+    assert (reach["fenced"], reach["cwd"]) == (True, str(shell("true").cwd))
+    assert "/srv/client" in reach["write"]
+    assert str(Path(sandbox.__file__).parent) in reach["read"]
+
+
+@pytest.mark.parametrize(("alone", "target"), [(True, "-1"), (False, "-77")])
+def test_what_is_left_of_another_user_is_ended_as_that_user(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, alone: bool, target: str
+) -> None:
+    ran: list[tuple[list[str], dict[str, Any]]] = []
+    monkeypatch.setattr(subprocess, "run", lambda argv, **options: ran.append((argv, options)))
+    monkeypatch.setattr(sandbox, "send_signal", lambda _processes, _number: None)
+    command = replace(shell("true"), confinement=OTHERS, alone=alone)
+
+    class Process:
+        pid = 77
+
+    sandbox._signal((), signal.SIGKILL, cast("subprocess.Popen[bytes]", Process()), command)
+    assert ran == []  # nothing is left
+    sandbox._signal((78,), signal.SIGKILL, cast("subprocess.Popen[bytes]", Process()), command)
+    ((argv, options),) = ran
+    assert argv[-1] == f"kill -9 {target}"
+    assert "4242" in argv
+    assert options["env"] == {}
+
+
+def test_whoever_runs_as_a_user_is_found_in_whatever_session(shell: Shell) -> None:
+    assert os.getpid() in alive_of(os.getuid())
+    assert alive_of(4242) == ()
+
+
+async def test_a_thread_can_run_a_client_too(shell: Shell) -> None:
+    done = await anyio.to_thread.run_sync(sandbox.run_blocking, shell("cat", b"hello"), SOON)
+    assert (done.returncode, done.stdout) == (0, b"hello")
+    with pytest.raises(AdapterFault, match="no-such-client"):
+        sandbox.run_blocking(replace(shell(""), argv=("no-such-client",)), SOON)
 
 
 # --- clients that cannot be started ------------------------------------------------------------------
@@ -398,7 +457,14 @@ STARTERS = {
     "run_process",
     "fork",
     "system",
+    "popen",
+    "posix_spawn",
+    "posix_spawnp",
 }
+
+
+THEIRS = {"sandbox": {"subprocess"}, "probe": {"fork"}}
+"""The probe stands in a client's place: it is started by the launcher, and forks there to change users."""
 
 
 @pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.stem)
@@ -416,4 +482,4 @@ def test_no_other_module_of_the_wrapper_can_start_a_process(path: Path) -> None:
                 used |= {module.partition(".")[0], *(name.name for name in names)}
             case ast.Attribute(attr=attribute):
                 used.add(attribute)
-    assert used & STARTERS == ({"subprocess"} if path.stem == "sandbox" else set())
+    assert used & STARTERS == THEIRS.get(path.stem, set())

@@ -168,6 +168,7 @@ async def test_a_seat_lives_through_a_debate_with_its_client(
             reports_usage=True,
             role_label="Doubter",
             role_prompt_hash=role_prompt_hash("Doubt everything."),
+            isolation="relaxed",
         ),
     )
     assert ends == [End(Outcome.FINISHED, "the debate ended: FINISHED")]

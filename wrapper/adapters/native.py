@@ -4,7 +4,8 @@
    A chat that is missing or another one fails the turn; there is no silent new beginning.
 2. A turn is tried once. Whether it may be tried again is the operator's decision, and what an `AdapterFault`
    says of the prompt is what there is to decide on.
-3. Nothing of the client's outlives its turn; `wrapper.sandbox` sees to that.
+3. Nothing of the client's outlives its turn; `wrapper.sandbox` sees to that. What we put into its folder is
+   put back before every turn, whatever the client made of it.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
 from wrapper.adapters import templates
 from wrapper.adapters.base import Answer, ParticipantAdapter
+from wrapper.adapters.belongings import TEMPORARY, belongings
 from wrapper.adapters.faults import fault_of
-from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder, write_whole
+from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
 from wrapper.adapters.presets import ID_GAP
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
+from wrapper.isolation.confinement import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wrapper.adapters.presets import Preset
     from wrapper.adapters.reading import Reading
+    from wrapper.isolation.confinement import Confinement
 
 VERSION_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
 
@@ -45,7 +49,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
 class NativeAdapter(ParticipantAdapter):
-    """One seat's client. Its state is in ``folder``: ours at the top, the client's in ``home``."""
+    """One seat's client. Our state is in ``folder``, the client's in its `belongings`."""
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class NativeAdapter(ParticipantAdapter):
         bounds: sandbox.Bounds,
         cwd: Path | None = None,
         passed: Sequence[str] = (),
+        confinement: Confinement = PLAIN,
     ) -> None:
         """Raises `UserError` for what cannot be carried out as it is configured.
 
@@ -65,8 +70,10 @@ class NativeAdapter(ParticipantAdapter):
         """
         self._preset = preset
         self._folder = folder
-        self._home = folder / "home"
-        self._cwd = cwd or folder / "work"
+        self._confinement = confinement
+        self._theirs = belongings(folder, confinement)
+        self._home = self._theirs.home
+        self._cwd = cwd or self._theirs.work
         self._bounds = (
             bounds if preset.run.output == "streamed" else replace(bounds, first_byte=None, stall=None)
         )
@@ -97,7 +104,9 @@ class NativeAdapter(ParticipantAdapter):
         except AdapterFault as fault:
             raise UserError(fault.detail, hint=preset.install) from None
         except OSError as error:
-            raise UserError(f"{self._folder} cannot be used for a seat's state: {error.strerror}") from None
+            raise UserError(
+                f"{self._folder} cannot be used for a seat's state: {error.strerror or error}"
+            ) from None
         said = decode_output(done.stdout + done.stderr)
         found = re.search(preset.version.pattern, said)
         if found is None:
@@ -149,6 +158,7 @@ class NativeAdapter(ParticipantAdapter):
             raise RuntimeError("the adapter is not open")
 
     async def _take_turn(self, text: str) -> Answer:
+        await anyio.to_thread.run_sync(self._put_back)
         done = await sandbox.run(self._command(self._argv(), text.encode("utf-8", "replace")), self._bounds)
         fault = fault_of(done, self._preset, self._bounds)
         if fault is not None:
@@ -199,7 +209,9 @@ class NativeAdapter(ParticipantAdapter):
         return (self._preset.executable, *(templates.fill(part, values) for part in run.next))
 
     def _command(self, argv: tuple[str, ...], stdin: bytes = b"") -> sandbox.Command:
-        return sandbox.Command(argv=argv, env=self._env, cwd=self._cwd, stdin=stdin)
+        return sandbox.Command(
+            argv=argv, env=self._env, cwd=self._cwd, stdin=stdin, confinement=self._confinement
+        )
 
     def _environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
         if refused := [name for name in passed if name.startswith("CONSILIUM_")]:
@@ -211,7 +223,7 @@ class NativeAdapter(ParticipantAdapter):
         env |= dict.fromkeys(preset.state.variables, str(self._home))
         # A client that was installed with us is found even where our environment is not activated.
         env["PATH"] = os.pathsep.join((env.get("PATH", os.defpath), str(Path(sys.executable).parent)))
-        env["TMPDIR"] = str(self._home / "tmp")
+        env["TMPDIR"] = str(self._home / TEMPORARY)
         return env
 
     # --- files; in a thread --------------------------------------------------------------------------
@@ -254,7 +266,7 @@ class NativeAdapter(ParticipantAdapter):
     def _exists(self, chat: str) -> bool:
         if not _ID.fullmatch(chat):
             return False
-        return any(self._home.glob(templates.fill(self._preset.state.proof, {**self._values, ID_GAP: chat})))
+        return self._theirs.holds(templates.fill(self._preset.state.proof, {**self._values, ID_GAP: chat}))
 
     def _begin_anew(self, system_prompt: str) -> None:
         given_up = KeptChat(preset=self._preset.name, id=None, system_prompt=fingerprint(system_prompt))
@@ -275,15 +287,23 @@ class NativeAdapter(ParticipantAdapter):
         self._kept = True
 
     def _make_folders(self) -> None:
-        for folder in (self._folder, self._home, self._home / "tmp", self._folder / "work"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.chmod(0o700)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        self._theirs.make_folders()
+
+    def _put_back(self) -> None:
+        try:
+            self._write_files(self._system_prompt)
+        except OSError as error:
+            raise _unusable(f"the client's own files cannot be put in order: {error}") from None
 
     def _write_files(self, system_prompt: str) -> None:
         self._system_prompt = system_prompt
-        write_whole(self._home / SYSTEM_FILE, system_prompt.encode("utf-8", "replace"))
-        for name, content in self._preset.state.files.items():
-            write_whole(self._home / name, templates.fill_quoted(content, self._values).encode())
+        files = self._preset.state.files.items()
+        self._theirs.put(
+            {SYSTEM_FILE: system_prompt}
+            | {name: templates.fill_quoted(content, self._values) for name, content in files}
+        )
 
 
 def _numbers(version: str) -> tuple[int, ...]:

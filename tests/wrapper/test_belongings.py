@@ -1,0 +1,163 @@
+"""`wrapper.adapters.belongings`: the client's folder, ours to write or not ours to touch."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from consilium.errors import AdapterFault
+from consilium.messages import Fault, PromptSent
+from wrapper import sandbox
+from wrapper.adapters.belongings import belongings
+from wrapper.isolation import keeper
+from wrapper.isolation.confinement import PLAIN, Confinement, OtherUser
+from wrapper.isolation.launch import User
+
+if TYPE_CHECKING:
+    from wrapper.adapters.belongings import Belongings
+
+
+class Kept:
+    """Runs the keeper in this process, as if it were the client's user."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monkeypatch = monkeypatch
+        self.commands: list[sandbox.Command] = []
+        self.broken: sandbox.Completed | AdapterFault | None = None
+
+    def __call__(self, command: sandbox.Command, _bounds: sandbox.Bounds) -> sandbox.Completed:
+        self.commands.append(command)
+        if isinstance(self.broken, AdapterFault):
+            raise self.broken
+        if self.broken:
+            return self.broken
+        said = io.StringIO()
+        mask = os.umask(0o022)
+        with self.monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", said)
+            code = keeper.main(Path(command.argv[-1]), json.loads(command.stdin))
+        os.umask(mask)
+        return sandbox.Completed(code, said.getvalue().encode(), b"", None, (), 0.1)
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    kept = Kept(monkeypatch)
+    monkeypatch.setattr(sandbox, "run_blocking", kept)
+    return kept
+
+
+@pytest.fixture(params=["ours", "theirs"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, kept: Kept) -> Belongings:
+    """A client's folder, by either way."""
+    if request.param == "ours":
+        return belongings(tmp_path, PLAIN)
+    home = tmp_path / "client"
+    home.mkdir()
+    return belongings(tmp_path, confinement(home))
+
+
+def confinement(home: Path) -> Confinement:
+    return Confinement(client=OtherUser(user=User(4242, 4242), home=home))
+
+
+def test_folders_are_made_and_are_nobody_elses(place: Belongings) -> None:
+    for _ in range(2):
+        place.make_folders()
+    assert (place.home / "tmp").is_dir()
+    assert stat.S_IMODE((place.home / "tmp").stat().st_mode) == 0o700
+    assert place.work.is_dir()
+
+
+def test_files_are_put_there_whole_and_for_the_client_alone(place: Belongings) -> None:
+    place.make_folders()
+    place.put({"a.txt": "one\r\n\ud83d", "b": ""})
+    assert (place.home / "a.txt").read_bytes() == b"one\r\n?"
+    assert (place.home / "b").read_bytes() == b""
+    assert stat.S_IMODE((place.home / "a.txt").stat().st_mode) == 0o600
+    assert sorted(path.name for path in place.home.iterdir() if path.is_file()) == ["a.txt", "b"]
+
+
+def test_a_file_that_is_as_it_was_is_not_written_again(place: Belongings) -> None:
+    place.make_folders()
+    place.put({"a": "text"})
+    before = (place.home / "a").stat()
+    place.put({"a": "text"})
+    assert (place.home / "a").stat().st_ino == before.st_ino
+    place.put({"a": "texts"})
+    place.put({"a": "text"})
+    assert (place.home / "a").read_text() == "text"
+
+
+def link(path: Path, other: Path) -> None:
+    path.symlink_to(other)
+
+
+def named_pipe(path: Path, _other: Path) -> None:
+    os.mkfifo(path)
+
+
+def edit(path: Path, _other: Path) -> None:
+    path.write_text("tex")
+
+
+@pytest.mark.parametrize("spoil", [link, named_pipe, edit])
+def test_what_the_client_made_of_it_is_replaced_and_never_followed(
+    place: Belongings, tmp_path: Path, spoil: Any
+) -> None:
+    place.make_folders()
+    other = tmp_path / "other"
+    other.write_text("text")
+    place.put({"a": "old"})
+    (place.home / "a").unlink()
+    spoil(place.home / "a", other)
+    place.put({"a": "text"})
+    assert stat.S_ISREG((place.home / "a").lstat().st_mode)
+    assert (place.home / "a").read_text() == "text"
+    place.put({"a": "new"})
+    assert other.read_text() == "text"
+
+
+def test_a_chat_is_there_or_not(place: Belongings) -> None:
+    place.make_folders()
+    assert not place.holds("chats/*.db")
+    (place.home / "chats").mkdir()
+    (place.home / "chats" / "1.db").touch()
+    assert place.holds("chats/*.db")
+
+
+def test_what_belongs_to_another_user_is_touched_by_that_user_alone(kept: Kept, tmp_path: Path) -> None:
+    home = tmp_path / "client"
+    home.mkdir()
+    theirs = belongings(tmp_path / "seat", confinement(home))
+    theirs.make_folders()
+    theirs.put({"a": "secret prompt"})
+    theirs.holds("x")
+    for command in kept.commands:
+        assert command.confinement == confinement(home)
+        assert "secret" not in " ".join(command.argv)
+        assert set(command.env) == {"PATH"}
+    assert not (tmp_path / "seat").exists()
+
+
+def test_what_the_keeper_cannot_do_is_said(kept: Kept, tmp_path: Path) -> None:
+    theirs = belongings(tmp_path, confinement(tmp_path / "gone"))
+    kept.broken = sandbox.Completed(1, b"", b"No space left\x1b[2J on device\n", None, (), 0.1)
+    with pytest.raises(OSError, match=r"^No space left on device$"):
+        theirs.put({"a": "b"})
+    kept.broken = sandbox.Completed(-9, b"", b"", None, (), 0.1)
+    with pytest.raises(OSError, match="the keeper ended with -9"):
+        theirs.make_folders()
+    kept.broken = sandbox.Completed(0, b'{"found": tr', b"", None, (), 0.1)
+    with pytest.raises(OSError, match="the keeper ended with 0"):
+        theirs.holds("a")
+    kept.broken = AdapterFault(Fault.START_FAILED, PromptSent.NO, "setpriv is not installed")
+    with pytest.raises(OSError, match="setpriv is not installed"):
+        theirs.holds("a")

@@ -1,0 +1,125 @@
+"""The folder that belongs to a client: what is put there for it, and what there proves that a chat exists.
+
+Where the client has a user of its own, all of that is done as that user (`wrapper.isolation.keeper`): the
+wrapper could not, and must not, follow what the client left there. Otherwise it is done directly. Blocking;
+for a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+from consilium.errors import AdapterFault
+from wrapper import sandbox
+from wrapper.adapters.keeping import write_whole
+from wrapper.clean import clean_line, decode_output
+from wrapper.isolation import keeper
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Protocol
+
+    from wrapper.isolation.confinement import Confinement
+
+    class Belongings(Protocol):
+        """The client's folder. Each raises `OSError` for what cannot be done there."""
+
+        home: Path
+        work: Path
+        """An empty folder to work in, where there is no project."""
+
+        def make_folders(self) -> None:
+            """Make what has to be there before a client starts."""
+
+        def put(self, files: Mapping[str, str]) -> None:
+            """Put files there, by name; each is there whole or not at all, and not written again if it is."""
+
+        def holds(self, pattern: str) -> bool:
+            """Whether there is a file that ``pattern`` fits."""
+
+
+KEEPER_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
+
+TEMPORARY = "tmp"
+
+
+def belongings(folder: Path, confinement: Confinement) -> Belongings:
+    """The client's part of the seat's state, which is in ``folder``."""
+    if confinement.client is None:
+        return _Ours(folder)
+    return _Theirs(confinement)
+
+
+class _Ours:
+    """The client has our user: its folder is ours."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.work = folder / "work"
+
+    def make_folders(self) -> None:
+        for folder in (self.home, self.home / TEMPORARY, self.work):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)
+
+    def put(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            path, data = self.home / name, text.encode("utf-8", "replace")
+            if not _is(path, data):
+                write_whole(path, data)
+
+    def holds(self, pattern: str) -> bool:
+        return any(self.home.glob(pattern))
+
+
+class _Theirs:
+    """The client has a user of its own, and so has its folder."""
+
+    def __init__(self, confinement: Confinement) -> None:
+        assert confinement.client is not None
+        self._confinement = confinement
+        self.home = confinement.client.home
+        self.work = self.home / "work"
+
+    def make_folders(self) -> None:
+        self._ask(folders=(TEMPORARY, self.work.name))
+
+    def put(self, files: Mapping[str, str]) -> None:
+        self._ask(files=files)
+
+    def holds(self, pattern: str) -> bool:
+        return self._ask(proof=pattern)
+
+    def _ask(
+        self, *, folders: tuple[str, ...] = (), files: Mapping[str, str] | None = None, proof: str = ""
+    ) -> bool:
+        request = {"folders": folders, "files": dict(files or {}), "proof": proof}
+        command = sandbox.Command(
+            argv=(sys.executable, "-I", "-S", keeper.__file__, str(self.home)),
+            env={"PATH": os.defpath},
+            cwd=self.home,
+            stdin=json.dumps(request).encode(),
+            confinement=self._confinement,
+        )
+        try:
+            done = sandbox.run_blocking(command, KEEPER_BOUNDS)
+        except AdapterFault as fault:
+            raise OSError(fault.detail) from None
+        if done.returncode != 0 or done.stdout not in (b'{"found": true}', b'{"found": false}'):
+            why = clean_line(decode_output(done.stderr), 300) or f"the keeper ended with {done.returncode}"
+            raise OSError(why)
+        return done.stdout == b'{"found": true}'
+
+
+def _is(path: Path, data: bytes) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # not there, a link, or nothing that can be read
+        return False
+    with os.fdopen(descriptor, "rb") as file:
+        return stat.S_ISREG(os.fstat(descriptor).st_mode) and file.read(len(data) + 1) == data

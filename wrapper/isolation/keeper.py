@@ -1,0 +1,47 @@
+"""Looks after the client's own folder, in the client's place (§14.2).
+
+Run as ``python -I -S keeper.py HOME`` by the client's user and behind its fence, with one JSON object on
+standard input: ``folders`` and ``files`` (name to text) to be made in HOME, and ``proof``, a pattern for a
+file that may be there. Prints ``{"found": true}`` or ``{"found": false}``. Whatever links the client put
+there lead to what the client may touch anyway: the wrapper never looks into that folder itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def main(home: Path, request: dict[str, Any]) -> int:
+    """Do what ``request`` says in ``home``."""
+    os.umask(0o077)
+    for name in request["folders"]:
+        (home / name).mkdir(exist_ok=True)
+    for name, text in request["files"].items():
+        _put(home / name, text.encode("utf-8", "replace"))
+    found = bool(request["proof"]) and any(home.glob(request["proof"]))
+    sys.stdout.write(json.dumps({"found": found}))
+    return 0
+
+
+def _put(path: Path, data: bytes) -> None:
+    if not path.is_symlink() and path.is_file() and path.read_bytes() == data:
+        return
+    descriptor, written = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(written).replace(path)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(Path(sys.argv[1]), json.load(sys.stdin)))
+    except OSError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
