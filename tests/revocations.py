@@ -138,7 +138,8 @@ class Pki:
     def issue(
         self, name: str, profile: str = "participant", *, replace: bool = False, **odd: Any
     ) -> Credentials:
-        """A holder's folder; ``odd`` as for `issue_odd`, and ``by`` may name another intermediate."""
+        """A holder's folder; ``odd`` as for `issue_odd`, ``by`` may name another intermediate."""
+        anchors = odd.pop("anchors_of", self.anchors)
         kind = odd.pop("by", {"participant": "participants", "arbiter": "servers"}.get(profile, "operators"))
         names = uris(spiffe(DOMAIN, profile, name))
         if profile == "arbiter":
@@ -149,7 +150,7 @@ class Pki:
         place = self.folder / name
         if replace:
             place = self.folder / f"{name}.new"
-        made = forged.write(place, intermediates=pem_of(signer), anchors=self.anchors)
+        made = forged.write(place, intermediates=pem_of(signer), anchors=anchors)
         if not replace:
             return made
         for file in (made.key, made.cert, made.ca):

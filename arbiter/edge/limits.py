@@ -29,7 +29,7 @@ class Doors(Section):
     handshakes_per_address: Places = 64
     handshake_seconds: Patience = 5
     first_message_seconds: Patience = 5
-    silent_intervals: Annotated[int, Field(ge=1, le=100)] = SILENT_INTERVALS
+    silent_intervals: Annotated[int, Field(ge=2, le=100)] = SILENT_INTERVALS
     write_seconds: Patience = 10
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from certificates import DAY, clock, issue_odd
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 from revocations import LIFE, intermediate, list_of, pem_of, stranger, wide_root
 
 from arbiter import revocation
@@ -36,7 +38,11 @@ def parse(*lists: bytes) -> Revocations:
 
 
 def check(new: Revocations, old: Revocations | None = None, **how: Any) -> None:
-    how = {"anchors": ANCHORS, "authorities": [SEATS.certificate], "same_anchors": True, "now": clock()} | how
+    how = (
+        dict[str, Any]()
+        | {"anchors": ANCHORS, "authorities": [SEATS.certificate], "same_anchors": True, "now": clock()}
+        | how
+    )
     judge(new, old or Revocations(), **how)
 
 
@@ -189,7 +195,7 @@ def test_an_authority_without_an_identifier_has_none() -> None:
         .serial_number(1)
         .not_valid_before(ROOT.certificate.not_valid_before_utc)
         .not_valid_after(ROOT.certificate.not_valid_after_utc)
-        .sign(KEY, ROOT.certificate.signature_hash_algorithm)
+        .sign(KEY, hashes.SHA256())
     )
     assert revocation.known(bare) == (ROOT.certificate.subject.public_bytes(), b"")
 
@@ -207,7 +213,7 @@ def test_a_certificate_is_revoked_by_its_own_issuer_only() -> None:
 
 
 def x509_der(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(revocation.serialization.Encoding.DER)
+    return certificate.public_bytes(Encoding.DER)
 
 
 AGES: list[tuple[float, Standing, str | None]] = [
