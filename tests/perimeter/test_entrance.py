@@ -1,4 +1,4 @@
-"""What a profile and the doors allow at a real Arbiter, and by reload: who may have signed, how many, how fast."""
+"""What a profile and the doors allow at a real Arbiter, and by reload: who may have signed; how many."""
 
 from __future__ import annotations
 
