@@ -29,8 +29,8 @@ GOES_ON = {"certificate_required"}
 class Probe:
     """What is done on a connection, and the endings that are right.
 
-    ``member``: with a good certificate. ``door``: on this one only. ``waits``: this end stays open, so that it
-    is the other that ends it.
+    ``member``: with a good certificate. ``door``: on this one only. ``waits``: this end stays open, so that
+    it is the other that ends it.
     """
 
     label: str

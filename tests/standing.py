@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import select
 import signal
 import socket
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PATIENCE = 30.0
+
+DOORS = ("control", "data", "admin")
 
 COUNCIL = """\
 topic: Does it still stand?
@@ -105,13 +106,36 @@ def line(kind: str, **fields: Any) -> bytes:
 class Standing:
     """The process, its ports by name, its authority, and the certificates of two who are welcome."""
 
-    process: subprocess.Popen[bytes]
-    ports: dict[str, int]
     folder: Path
     pki: Pki
     seat: Credentials
     operator: Credentials
     contexts: dict[str, ssl.SSLContext] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def start(self) -> None:
+        """Start it, or start it again in the same transcript and on the same ports."""
+        command = [sys.executable, "-m", "arbiter", "--council", "council.yaml"]
+        command += ["--profiles", "profiles.yaml", "--certs", "certs/arbiter", "--transcript", "debate.jsonl"]
+        for door in DOORS:
+            command += [f"--{door}-port", str(self.ports.get(door, 0))]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=log)
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        told = json.loads(self.process.stdout.readline() or b"{}") if ready else {}
+        assert told.get("event") == "listening", self.log()
+        self.ports = {door: told[door] for door in DOORS}
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        if not hasattr(self, "process"):
+            return
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
     def context(self, credentials: Credentials) -> ssl.SSLContext:
         """A client's context; built once."""
@@ -165,39 +189,13 @@ def standing(
         pki.publish()
         (folder / "council.yaml").write_text(COUNCIL)
         (folder / "profiles.yaml").write_text(profiles)
-        command = [
-            sys.executable,
-            "-m",
-            "arbiter",
-            "--council",
-            "council.yaml",
-            "--profiles",
-            "profiles.yaml",
-        ]
-        command += ["--certs", "certs/arbiter", "--transcript", "debate.jsonl"]
-        command += [word for door in ("control", "data", "admin") for word in (f"--{door}-port", "0")]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=os.environ | {"PYTHONUNBUFFERED": "1"},
-            )
+        found = Standing(folder, pki, seat, operator)
         try:
-            assert process.stdout is not None
-            ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
-            told = json.loads(process.stdout.readline()) if ready else {}
-            assert told.get("event") == "listening", (folder / "log").read_text()
-            ports = {door: told[door] for door in ("control", "data", "admin")}
-            found = Standing(process, ports, folder, pki, seat, operator)
+            found.start()
             yield found
-            assert process.poll() is None, found.log()
-            process.send_signal(signal.SIGTERM)
-            process.wait(PATIENCE)
+            assert found.process.poll() is None, found.log()
+            found.process.send_signal(signal.SIGTERM)
+            found.process.wait(PATIENCE)
             assert "Traceback" not in found.log()
         finally:
-            process.kill()
-            process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
+            found.kill()
