@@ -22,7 +22,7 @@ from arbiter.debate.events import Reloaded
 from arbiter.profiles import Entrance, load_profiles
 from arbiter.revocation import MAX_BYTES, RevocationRefused, Revocations, Standing, judge
 from consilium.certificate import CertificateRefused, identify_arbiter, validity
-from consilium.credentials import Credentials
+from consilium.credentials import CRL, Credentials
 from consilium.errors import TranscriptError, UserError
 from consilium.headseal import HeadSigner
 from consilium.tls import server_context
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable, Iterable
     from pathlib import Path
-
-CRL = "crl.pem"
-"""The file of revoked certificates in the Arbiter's folder."""
 
 POLL = 0.4
 """Seconds between two looks at whether that file has changed. Whom it revokes is out within a second."""

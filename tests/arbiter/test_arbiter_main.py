@@ -20,11 +20,9 @@ import anyio
 import pytest
 from certificates import DAY, clock
 from house import HOST, Wire, connect
-from revocations import list_of
 
 from arbiter import main as main_module
 from arbiter.edge.listener import HandshakeOutcome
-from arbiter.reload import CRL
 from consilium import cli
 from consilium import messages as m
 from consilium.credentials import Credentials
@@ -83,8 +81,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     authority = Authority.create(tmp_path / "certs")
-    own = authority.issue("arbiter", profile="arbiter", dns=["localhost"], ips=[HOST])
-    own.cert.with_name(CRL).write_bytes(list_of(authority.signer))
+    authority.issue("arbiter", profile="arbiter", dns=["localhost"], ips=[HOST])
     (tmp_path / "council.yaml").write_text(COUNCIL)
     return Place(tmp_path, authority)
 

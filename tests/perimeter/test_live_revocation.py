@@ -190,6 +190,19 @@ async def test_a_certificate_of_the_same_number_by_another_authority_is_not_mean
         assert isinstance(await ada.control.ask(m.StatusRequest()), m.Status)
 
 
+async def test_what_the_authoritys_own_command_writes_is_taken(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as home:
+        ada, bob = await home.joined("ada", "bob")
+        home.authority.revoke("ada")
+        assert REVOKED in await ada.control.rest()
+        await turned_away(home, "ada", "certificate revoked")
+        home.authority.publish(days=1)
+        await until(
+            lambda: (home.house.reloader.current.configured.revocations.next_update or 0) < clock() + 2 * DAY
+        )
+        assert isinstance(await bob.control.ask(m.StatusRequest()), m.Status)
+
+
 # --- lists that are no good ---------------------------------------------------------------------------
 
 
