@@ -12,8 +12,9 @@ from consilium.errors import ErrorCode, PeerError
 from consilium.messages import DisconnectPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
+    from consilium.certificate import Link
     from consilium.identity import Identity
     from consilium.messages import Reg, StateUpdate
     from consilium.profile import CapabilityProfile
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """A verified certificate together with the capability profile that it names."""
+    """A verified certificate together with the capability profile that it names.
+
+    ``links`` are what lists of revoked certificates know it and the authorities above it by.
+    """
 
     identity: Identity
     profile: CapabilityProfile
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,9 @@ class Granted:
     over_policy: bool = False
 
 
-def rights_of(identity: Identity, profiles: Mapping[str, CapabilityProfile]) -> Rights:
+def rights_of(
+    identity: Identity, profiles: Mapping[str, CapabilityProfile], links: tuple[Link, ...] = ()
+) -> Rights:
     """Look the certificate's profile up. Raises `PeerError` (POLICY_DENIED)."""
     profile = profiles.get(identity.profile)
     if profile is None:
@@ -52,13 +59,35 @@ def rights_of(identity: Identity, profiles: Mapping[str, CapabilityProfile]) -> 
             f"the certificate lives {identity.lifetime_days:.0f} days;"
             f" profile {identity.profile} accepts {profile.max_lifetime_days}",
         )
-    return Rights(identity, profile)
+    if profile.issuer is not None and identity.issuer != profile.issuer:
+        raise PeerError(
+            ErrorCode.POLICY_DENIED,
+            f"another authority signed the certificate than the one that profile {identity.profile} asks for",
+            detail=f"{identity.issuer or 'one without a name'} instead of {profile.issuer}",
+        )
+    return Rights(identity, profile, links)
 
 
-def admit(reg: Reg, rights: Rights) -> tuple[str, Granted]:
-    """Return the participant id and what is granted to it. Raises `PeerError` (POLICY_DENIED)."""
+def check_crowd(rights: Rights, others: int) -> None:
+    """Refuse one connection too many, beside ``others``. Raises `PeerError` (POLICY_DENIED)."""
+    most = rights.profile.max_connections
+    if others >= most:
+        raise PeerError(
+            ErrorCode.POLICY_DENIED, f"this certificate has {most} connections, and may have no more"
+        )
+
+
+def admit(reg: Reg, rights: Rights, held: Collection[str] = ()) -> tuple[str, Granted]:
+    """Return the participant id and what is granted to it. Raises `PeerError` (POLICY_DENIED).
+
+    ``held`` are the names of the seats that this certificate has already. The same name again is no further
+    seat; whether it can be had twice is for the debate to say.
+    """
     if not rights.profile.may_use(reg.name):
         raise PeerError(ErrorCode.POLICY_DENIED, f"this certificate may not use the name {reg.name}")
+    most = rights.profile.max_seats
+    if reg.name not in held and len(set(held)) >= most:
+        raise PeerError(ErrorCode.POLICY_DENIED, f"this certificate has {most} seats, and may have no more")
     granted = _grant(rights.profile, required=reg.required, disconnect_policy=reg.disconnect_policy)
     return rights.identity.display_name(reg.name), granted
 

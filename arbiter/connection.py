@@ -9,6 +9,7 @@ from arbiter import permissions
 from arbiter.debate.effects import Channel as Kind
 from arbiter.edge.limits import TokenBucket
 from arbiter.observe import NOBODY
+from arbiter.session import CUT
 from consilium import messages
 from consilium.codec import Codec
 from consilium.errors import ChannelBroken, ChannelError, ErrorCode, PeerError
@@ -33,7 +34,10 @@ CODECS: Mapping[Kind, Codec[Any]] = {
 
 @dataclass(slots=True)
 class Connection:
-    """One authenticated connection, from its first message to its last."""
+    """One authenticated connection, from its first message to its last.
+
+    ``barred`` is why nothing that still comes is heard, once that is so.
+    """
 
     kind: Kind
     rights: Rights
@@ -44,6 +48,7 @@ class Connection:
     observer: Observer = NOBODY
     registered: bool = False
     unreadable: bool = False
+    barred: str | None = None
     undeliverable: str | None = None
     alone: bool = False
     """Whether the writer is all that is left: a cancellation is dear (3 % of a handshake), and moot."""
@@ -55,6 +60,8 @@ class Connection:
         except PeerError:
             self.unreadable = True
             raise
+        if self.barred is not None:
+            raise ChannelBroken(self.barred)
         with answering(line):
             if not self.bucket.take(now()):
                 self.observer.rate_limited(self.kind)
@@ -86,6 +93,12 @@ class Connection:
         self.rights = rights
         self.channel.limit(rights.profile.max_message_bytes)
         self.bucket = TokenBucket(rights.profile.messages_per_second, rights.profile.burst)
+
+    def bar(self, refusal: PeerError) -> None:
+        """Hear nothing more, say why, and part: to one that is nobody's yet; a session has been told."""
+        self.barred = refusal.message
+        self.refuse(refusal)
+        self.outbox.finish(CUT)
 
     def refuse(self, refusal: PeerError) -> None:
         """Answer with an ERROR."""

@@ -30,7 +30,7 @@ from arbiter.inbox import Inbox
 from arbiter.journal import Journal
 from arbiter.observe import NOBODY
 from arbiter.reception import Reception
-from arbiter.reload import Configuration, Reloader
+from arbiter.reload import Configuration, Reloader, Sources
 from arbiter.service import Service
 from consilium.errors import TranscriptError, UserError
 from consilium.identity import fingerprint
@@ -43,12 +43,13 @@ from consilium.sockets import SOCKET_DIR
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from anyio.abc import SocketListener, TaskGroup, TaskStatus
 
     from arbiter.debate.effects import Effect
     from arbiter.debate.events import Event
+    from arbiter.edge.limits import Doors
     from arbiter.metrics.board import Board
     from arbiter.observe import Observer
     from arbiter.recovery import Recovered
@@ -76,7 +77,8 @@ examples:
   consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --listen unix
   consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --metrics-port 9100
 
-SIGHUP, or `consilium admin reload`, has it read its certificates and profiles again.
+SIGHUP, or `consilium admin reload`, has it read its certificates and profiles again. A list of revoked
+certificates is read again when it changes, and ends the sessions of whom it names.
 It prints one JSON line once it listens, and ends with the debate: 0 when that reached an outcome. If it was
 killed before that, the same command goes on in the same transcript: by the rules in there, paused, and with
 every seat to come again.
@@ -98,6 +100,12 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="capability profiles, in place of participant and operator as built in",
+    )
+    made.add_argument(
+        "--crl",
+        type=Path,
+        metavar="FILE",
+        help="revoked certificates (default crl.pem in --certs, if there); read again when it changes",
     )
     made.add_argument(
         "--transcript",
@@ -172,6 +180,7 @@ class House:
         """Hold the debate to its outcome, seal its record, and let everybody hear of it."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.reception.pulse)
+            tasks.start_soon(self.reloader.watch)
             self.outcome = await self.service.run()
             tasks.start_soon(self.service.linger)
             await self.close()  # Whoever watches has seen the end once the record has one.
@@ -195,11 +204,8 @@ async def _run(args: argparse.Namespace) -> int:
     places = ("listen", "socket_dir", *tcp, "metrics_host", "metrics_port")
     ports = Ports.of(**{name: getattr(args, name) for name in places})
     council = load_council(args.council)
-
-    def read() -> Configuration:
-        return Configuration.read(args.certs, args.profiles, _wall_clock())
-
-    configuration = read()
+    sources = Sources(args.certs, args.profiles, args.crl)
+    configuration = Configuration.read(sources, _wall_clock())
     async with contextlib.AsyncExitStack() as stack:
         listeners = dict(await _listen(ports, stack))
         if ports.metrics_port is not None:
@@ -207,7 +213,7 @@ async def _run(args: argparse.Namespace) -> int:
         board = _board(ports)
         observer = NOBODY if board is None else board.tally
         begun = await _begin(council, configuration, args.transcript, observer)
-        house = _build(*begun, stack, configuration, read=read, board=board)
+        house = _build(*begun, stack, configuration, sources=sources, board=board)
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(_stop_on_signal, tasks.cancel_scope)
@@ -311,7 +317,7 @@ def _build(
     stack: contextlib.AsyncExitStack,
     configuration: Configuration,
     *,
-    read: Callable[[], Configuration],
+    sources: Sources,
     board: Board | None,
 ) -> House:
     observer = NOBODY if board is None else board.tally
@@ -321,7 +327,7 @@ def _build(
         with contextlib.suppress(anyio.BrokenResourceError):  # The owner is gone, and needs to know no more.
             await inbox.post(event)
 
-    reloader = Reloader(configuration, read, tell, journal.sign_with, observer)
+    reloader = Reloader(configuration, sources, tell, journal.sign_with, _wall_clock, observer=observer)
     reception = Reception(
         inbox.post,
         lambda from_seq: follow(journal, from_seq),
@@ -332,7 +338,7 @@ def _build(
         wall_clock=_wall_clock,
         observer=observer,
     )
-    reloader.adopt = reception.adopt
+    reception.obey(reloader)
     service = Service(debate, journal, reception, inbox, time.monotonic, first=first, observer=observer)
     if board is not None:
         board.look_at(
@@ -365,11 +371,14 @@ def _open_doors(
     def context() -> ssl.SSLContext:
         return house.reloader.current.context
 
+    def limits() -> Doors:
+        return house.reloader.current.configured.doors
+
     handlers = {"control": reception.control, "data": reception.data, "admin": reception.admin}
     if house.board is not None:
         tasks.start_soon(house.board.serve, listeners["metrics"])
     for name, handler in handlers.items():
-        tasks.start_soon(Door(context, handler, observe).serve, listeners[name])
+        tasks.start_soon(Door(context, handler, observe, limits).serve, listeners[name])
 
 
 class _Porter:

@@ -9,39 +9,39 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import Counter
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from arbiter import admission, permissions, translate
-from arbiter.changes import rights_now
+from arbiter.changes import Configured, Revoked, rights_now
 from arbiter.connection import CODECS, Connection, answering, to_error
 from arbiter.debate import events
 from arbiter.debate.effects import Channel as Kind
 from arbiter.edge.limits import TokenBucket
 from arbiter.observe import NOBODY
-from arbiter.session import PARTING, WRITE_TIMEOUT, Outbox, Registration, Session
+from arbiter.session import CUT, PARTING, Outbox, Registration, Session
 from arbiter.tokens import LIFETIME, TokenLedger
 from consilium import messages
-from consilium.certificate import CertificateRefused, identify
+from consilium.certificate import CertificateRefused, identify, link
 from consilium.channel import Channel
 from consilium.conversation import Beat, Heartbeat
 from consilium.errors import ChannelClosed, ChannelError, ErrorCode, PeerError, TranscriptError, UserError
+from consilium.tls import CLOSE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 
     from arbiter.admission import Rights
     from arbiter.debate.events import Event
     from arbiter.observe import Observer
+    from arbiter.reload import Reloader
     from consilium.codec import Line
     from consilium.messages import Message
     from consilium.profile import CapabilityProfile
     from consilium.tls import TlsStream
-
-FIRST_MESSAGE = 5.0
-"""Seconds within which a new connection must say whose it is."""
 
 WATCH_TIMEOUT = 60.0
 """Seconds for which an operator's terminal may stand still before it is cut off."""
@@ -75,7 +75,8 @@ class Reception:
         """
         self._post = post
         self._follow = follow
-        self._profiles = profiles
+        self._configured = Configured(b"", b"", profiles)
+        self._warnings: Callable[[], Iterable[str]] = tuple
         self._reload = reload
         self._interval = heartbeat
         self._clock = clock
@@ -87,6 +88,8 @@ class Reception:
         self.seats: dict[str, Registration] = {}
         self.operators: dict[str, Session] = {}
         self._connections: dict[Outbox, Connection] = {}
+        self._crowd: Counter[bytes] = Counter()  # connections by certificate
+        self._names: dict[bytes, list[str]] = {}  # of seats, by certificate
 
     @property
     def connections(self) -> Collection[Connection]:
@@ -97,6 +100,9 @@ class Reception:
 
     def deliver(self, session: str, kind: Kind, message: Message, in_reply_to: str | None) -> None:
         """Queue a message. A reader that has let its queue fill up has failed, and is cut (§7.3)."""
+        if kind is Kind.ADMIN and isinstance(message, messages.Status):
+            more = tuple(messages.as_reason(warning) for warning in self._warnings())
+            message = message.model_copy(update={"warnings": message.warnings + more})
         held = self.seats.get(session) or self.operators.get(session)
         outbox = None if held is None else held.outboxes.get(kind)
         if held is not None and outbox is not None and not outbox.put(message, in_reply_to):
@@ -114,24 +120,38 @@ class Reception:
         if held is not None:
             held.end(reason)
 
-    def adopt(self, profiles: Mapping[str, CapabilityProfile]) -> None:
-        """Go by other profiles: end the sessions of whom they do not let in, give the rest its new limits."""
-        self._profiles = profiles
+    def obey(self, reloader: Reloader) -> None:
+        """Go by what ``reloader`` holds, now and whenever that is another."""
+        reloader.adopt = self.adopt
+        reloader.authorities = self.authorities
+        self._warnings = reloader.warnings
+        self.adopt(reloader.current.configured)
+
+    def authorities(self) -> set[bytes]:
+        """The DER of every authority that has signed who is here."""
+        chains = (connection.channel.peer_chain for connection in self._connections.values())
+        return {above for chain in chains for above in chain[1:]}
+
+    def adopt(self, configured: Configured) -> None:
+        """Go by another configuration: end the sessions of whom it does not admit, limit the rest anew."""
+        self._configured = configured
         for held in self._everybody():
             (kind, *_) = held.outboxes
             try:
                 name = held.name if isinstance(held, Registration) else None
-                held.rights = rights_now(held.rights, kind, name, profiles)
+                held.rights = rights_now(held.rights, kind, name, configured)
             except PeerError as refusal:
-                self.deliver(held.session_id, kind, to_error(refusal), None)
-                held.end(f"no longer admitted: {refusal.message}")
                 self._tokens.void(held.session_id)
+                self.deliver(held.session_id, kind, to_error(refusal), None)
+                if isinstance(refusal, Revoked):
+                    held.end("certificate_revoked", CUT)
+                else:
+                    held.end(f"no longer admitted: {refusal.message}")
         for connection in self._connections.values():
             try:
-                connection.adopt(rights_now(connection.rights, connection.kind, None, profiles))
+                connection.adopt(rights_now(connection.rights, connection.kind, None, configured))
             except PeerError as refusal:
-                connection.refuse(refusal)  # To one that is nobody's yet; a session has been told.
-                connection.outbox.finish()
+                connection.bar(refusal)
 
     async def farewell(self, grace: float) -> None:
         """Give everybody ``grace`` seconds to hear the last message and leave; then close the rest.
@@ -204,11 +224,14 @@ class Reception:
             self._observer.refused(refusal.code)
             await _turn_away(stream, kind, refusal)
             return
-        profile = rights.profile
+        profile, doors = rights.profile, self._configured.doors
         channel: Channel[Any] = Channel(stream, CODECS[kind], prefix="a", limit=profile.max_message_bytes)
         bucket = TokenBucket(profile.messages_per_second, profile.burst)
-        patience = WATCH_TIMEOUT if kind is Kind.ADMIN else WRITE_TIMEOUT
+        patience = WATCH_TIMEOUT if kind is Kind.ADMIN else doors.write_seconds
         outbox = Outbox(channel, patience, self._observer)
+        holder = rights.identity.fingerprint
+        self._crowd[holder] += 1
+        connection = None
         try:
             async with anyio.create_task_group() as tasks:
                 connection = Connection(kind, rights, channel, outbox, bucket, tasks, self._observer)
@@ -227,7 +250,10 @@ class Reception:
         finally:
             self._connections.pop(outbox, None)
             self._something_ended.set()
-            await channel.aclose()
+            self._crowd[holder] -= 1
+            if not self._crowd[holder]:
+                del self._crowd[holder]
+            await channel.aclose(CLOSE_SECONDS if connection is None or connection.barred is None else CUT)
 
     def _note(self, peer: str, kind: Kind, refusal: PeerError) -> None:
         """Log a refusal that ends a connection, as far as the log can take it."""
@@ -245,22 +271,29 @@ class Reception:
             identity = identify(stream.peer_der)
         except CertificateRefused as refusal:
             raise PeerError(ErrorCode.POLICY_DENIED, f"certificate refused: {refusal}") from None
-        rights = admission.rights_of(identity, self._profiles)
+        # The anchor itself is on no list: whoever trusts it has it in ca.pem.
+        links = tuple(link(der) for der in stream.peer_chain[:-1])
+        if self._configured.revocations.revokes(links):  # since the handshake, which would have told
+            raise Revoked
+        rights = admission.rights_of(identity, self._configured.profiles, links)
         permissions.check_channel(rights, kind)
+        admission.check_crowd(rights, self._crowd[identity.fingerprint])
         return rights
 
     async def _first(self, connection: Connection) -> Line[Any]:
         """The message that says whose connection this is: REG, after heartbeats perhaps, or DATA_HELLO."""
-        with anyio.move_on_after(FIRST_MESSAGE):
+        patience = self._configured.doors.first_message_seconds
+        with anyio.move_on_after(patience):
             while connection.answer_ping(line := await connection.next(self._clock)):
                 pass
             return line
-        raise PeerError(ErrorCode.TIMEOUT, f"this connection is still nobody's after {FIRST_MESSAGE:g} s")
+        raise PeerError(ErrorCode.TIMEOUT, f"this connection is still nobody's after {patience:g} s")
 
     async def _converse_control(self, connection: Connection) -> None:
         line = await self._first(connection)
         with answering(line):
-            participant_id, granted = admission.admit(line.message, connection.rights)
+            names = self._names.get(connection.rights.identity.fingerprint, ())
+            participant_id, granted = admission.admit(line.message, connection.rights, names)
         held = self._seat(connection, line.message, participant_id)
         leaves = False
 
@@ -291,6 +324,7 @@ class Reception:
             self._tokens.void(held.session_id)
             del self.seats[held.session_id]
             self._observer.seat_gone(held.participant_id, held.heartbeat.heard_at)
+            self._forget(held)
             # Whatever the hurry, the debate must hear of it: it would wait for this seat for ever.
             with anyio.CancelScope(shield=True):
                 await self._tell(events.SessionLost(held.session_id, held.reason or reason))
@@ -300,7 +334,7 @@ class Reception:
         held = Registration(
             session_id=secrets.token_hex(16),
             rights=connection.rights,
-            heartbeat=Heartbeat(self._interval, now),
+            heartbeat=self._heartbeat(now),
             outboxes={Kind.CONTROL: connection.outbox},
             participant_id=participant_id,
             name=reg.name,
@@ -308,8 +342,18 @@ class Reception:
         )
         connection.registered = True
         self.seats[held.session_id] = held
+        self._names.setdefault(held.rights.identity.fingerprint, []).append(held.name)
         self._observer.session_opened(held.rights.profile.role)
         return held
+
+    def _forget(self, held: Registration) -> None:
+        names = self._names[held.rights.identity.fingerprint]
+        names.remove(held.name)
+        if not names:
+            del self._names[held.rights.identity.fingerprint]
+
+    def _heartbeat(self, now: float) -> Heartbeat:
+        return Heartbeat(self._interval, now, self._configured.doors.silent_intervals)
 
     def _heard(self, held: Registration, line: Line[Any]) -> None:
         """Note a sign of life, and how long it took if it is the PONG that is awaited."""
@@ -371,7 +415,7 @@ class Reception:
         held = Session(
             session_id=f"operator-{secrets.token_hex(8)}",
             rights=connection.rights,
-            heartbeat=Heartbeat(self._interval, self._clock()),
+            heartbeat=self._heartbeat(self._clock()),
             outboxes={Kind.ADMIN: connection.outbox},
         )
         self.operators[held.session_id] = held
@@ -430,6 +474,6 @@ class Reception:
 async def _turn_away(stream: TlsStream, kind: Kind, refusal: PeerError) -> None:
     """Tell a peer that has no business here why, and part."""
     channel: Channel[Any] = Channel(stream, CODECS[kind], prefix="a")
-    with suppress(ChannelError), anyio.move_on_after(WRITE_TIMEOUT):
+    with suppress(ChannelError), anyio.move_on_after(PARTING):
         await channel.send(to_error(refusal))
     await channel.aclose()

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 MAX_QUEUED = 256
 """Messages that may wait for one reader. A full queue is a slow reader, and that one has failed (§7.3)."""
 
-WRITE_TIMEOUT = 10.0
-"""Seconds that one write to a seat may take before it counts as gone."""
-
 PARTING = 1.0
 """Seconds in which a connection that ends may still take what is queued for it."""
+
+CUT = 0.3
+"""The same for one whose certificate has been revoked, and once more to close: it is out within a second."""
 
 
 class Outbox:
@@ -45,6 +45,7 @@ class Outbox:
         self._watch = anyio.CancelScope()
         self._began: float | None = None
         self._finished = False
+        self._parting = PARTING
         self._until = math.inf
 
     def put(self, message: Message, in_reply_to: str | None = None) -> bool:
@@ -59,12 +60,13 @@ class Outbox:
         self._filled.release()
         return True
 
-    def finish(self) -> None:
-        """Let `drain` return once everything that is queued has been sent, or `PARTING` is over."""
+    def finish(self, parting: float | None = None) -> None:
+        """Let `drain` return once all that is queued is sent, or ``parting`` seconds (`PARTING`) are over."""
         if self._finished:
             return
         self._finished = True
-        self._until = anyio.current_time() + PARTING
+        self._parting = PARTING if parting is None else parting
+        self._until = anyio.current_time() + self._parting
         self._watch.deadline = min(self._watch.deadline, self._until)
         self._filled.release()
 
@@ -75,7 +77,7 @@ class Outbox:
                 await self._send_all()
                 return
             if self._began is not None or self._finished:
-                patience = min(self._patience, PARTING) if self._finished else self._patience
+                patience = min(self._patience, self._parting) if self._finished else self._patience
                 raise ChannelBroken(f"the peer did not read for {patience:.2g} s")
 
     async def _send_all(self) -> None:
@@ -124,12 +126,12 @@ class Session:
     reason: str | None = None
     over: anyio.Event = field(default_factory=anyio.Event)
 
-    def end(self, reason: str) -> None:
-        """Close every connection, after what is queued for it."""
+    def end(self, reason: str, parting: float | None = None) -> None:
+        """Close every connection, after what is queued for it has had ``parting`` seconds to leave."""
         if self.reason is None:
             self.reason = reason
         for outbox in self.outboxes.values():
-            outbox.finish()
+            outbox.finish(parting)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from consilium.errors import ConsiliumError
 from consilium.identity import DAY, MAX_LIFETIME_DAYS, Identity, fingerprint, parse_spiffe
@@ -83,6 +83,28 @@ class Validity:
     not_after: float
     state: Literal["valid", "expired", "not yet valid"]
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a list of revoked certificates knows a certificate by.
+
+    ``issuer`` is the DER of the issuer's name, ``key`` the identifier of its key: two authorities may have
+    the same name, as before and after a rotation.
+    """
+
+    issuer: bytes
+    key: bytes
+    serial: int
+
+
+@lru_cache(maxsize=KNOWN)
+def link(der: bytes) -> Link:
+    """The link of a certificate that TLS has verified. Raises `CertificateRefused` when it cannot be read."""
+    certificate = load(der)
+    known_by = _extension(certificate, x509.AuthorityKeyIdentifier)
+    key = None if known_by is None else known_by.value.key_identifier
+    return Link(certificate.issuer.public_bytes(), key or b"", certificate.serial_number)
 
 
 @lru_cache(maxsize=KNOWN)
@@ -153,6 +175,12 @@ def load(der: bytes) -> x509.Certificate:
     return certificate
 
 
+def common_name(name: x509.Name) -> str:
+    """The one common name in ``name``, made printable; empty when there are none or several."""
+    found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return printable(str(found[0].value)) if len(found) == 1 else ""
+
+
 def printable(text: str) -> str:
     """``text`` with everything but printable characters escaped: it may be shown on a terminal."""
     return "".join(
@@ -185,6 +213,7 @@ def _identify(der: bytes, kind: Kind) -> Identity:
         subject=subject,
         not_after=certificate.not_valid_after_utc.timestamp(),
         lifetime_s=_lifetime(certificate),
+        issuer=common_name(certificate.issuer),
     )
 
 

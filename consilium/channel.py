@@ -21,7 +21,7 @@ from consilium.errors import ChannelBroken, PeerError
 from consilium.framing import MAX_LINE_BYTES, LineFramer
 from consilium.messages import Message
 from consilium.sockets import SERVER_NAME
-from consilium.tls import TlsStream, client_context
+from consilium.tls import CLOSE_SECONDS, TlsStream, client_context
 from consilium.unixstream import connect_unix
 
 if TYPE_CHECKING:
@@ -58,6 +58,11 @@ class Channel(Generic[In]):
         """The peer's certificate, as TLS verified it."""
         return self._stream.peer_der
 
+    @property
+    def peer_chain(self) -> tuple[bytes, ...]:
+        """The peer's certificate and those above it, as TLS verified them."""
+        return self._stream.peer_chain
+
     def limit(self, size: int) -> None:
         """Bound a line that comes in to ``size`` bytes from now on; what came before stays."""
         self._framer.limit = size
@@ -92,9 +97,9 @@ class Channel(Generic[In]):
         await self._stream.send(b"".join(lines))
         return ids
 
-    async def aclose(self) -> None:
-        """Close the connection in good order. Bounded, and raises nothing."""
-        await self._stream.aclose()
+    async def aclose(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Close the connection in good order, within ``seconds``. Raises nothing."""
+        await self._stream.aclose(seconds)
 
     async def _next_line(self) -> bytes:
         if self._lines:

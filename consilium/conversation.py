@@ -27,11 +27,15 @@ class Heartbeat:
     Times are seconds of one monotonic clock, the caller's.
     """
 
-    def __init__(self, interval: float, now: float) -> None:
-        """Begin an interval of ``interval`` seconds. Raises `ValueError` unless it is above zero."""
+    def __init__(self, interval: float, now: float, patience: int = SILENT_INTERVALS) -> None:
+        """Begin an interval of ``interval`` seconds; after ``patience`` silent ones the link is lost.
+
+        Raises `ValueError` unless the interval is above zero.
+        """
         if not interval > 0:
             raise ValueError("a heartbeat needs an interval above zero")
         self.interval = interval
+        self.patience = patience
         self._began = now
         self._heard = now
         self._silent = 0
@@ -66,4 +70,4 @@ class Heartbeat:
         if self._heard <= self._began:
             self._silent += 1
         self._began = now
-        return Beat.LOST if self._silent >= SILENT_INTERVALS else Beat.PING
+        return Beat.LOST if self._silent >= self.patience else Beat.PING

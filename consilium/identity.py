@@ -24,7 +24,8 @@ class Identity:
     """A verified certificate, reduced to what may be decided on.
 
     ``fingerprint`` is the SHA-256 of the DER (32 bytes). ``not_after`` is seconds since the epoch,
-    ``lifetime_s`` the seconds from the first to the last instant at which the certificate holds.
+    ``lifetime_s`` the seconds from the first to the last instant at which the certificate holds. ``issuer``
+    is the common name of the authority that signed it, empty if that has not exactly one.
     """
 
     fingerprint: bytes
@@ -33,6 +34,7 @@ class Identity:
     subject: str
     not_after: float
     lifetime_s: float
+    issuer: str = ""
 
     @property
     def lifetime_days(self) -> float:

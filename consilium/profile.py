@@ -18,6 +18,9 @@ from consilium.messages import DisconnectPolicy
 NamePattern = Annotated[str, StringConstraints(pattern=r"^(\*|[a-z0-9_]{1,64}|[a-z0-9_]{1,63}\*)$")]
 """A logical name, or the beginning of some followed by ``*``, or ``*`` for all."""
 
+CommonName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+"""An authority's common name, letter by letter."""
+
 PerSecond = Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)]
 
 
@@ -27,7 +30,9 @@ class CapabilityProfile(Section):
     ``names`` are the logical names it may register. ``disconnect_ceiling`` is the highest policy it may
     have, keep_alive being above drop (§8). ``max_message_bytes`` bounds one line. ``burst`` is how many
     messages may come at once before ``messages_per_second`` holds. ``max_lifetime_days`` is the longest life
-    of a certificate that is accepted under this profile.
+    of a certificate that is accepted under this profile. ``issuer`` is the common name of the authority that
+    must have signed it; without, any whose chain ends in ``ca.pem`` may have. ``max_seats`` and
+    ``max_connections`` are how many of each one certificate may have at a time.
     """
 
     role: Literal["participant", "operator"]
@@ -39,6 +44,9 @@ class CapabilityProfile(Section):
     messages_per_second: PerSecond = 20
     burst: Annotated[int, Field(ge=1, le=100_000)] = 40
     max_lifetime_days: Annotated[int, Field(ge=1, le=MAX_LIFETIME_DAYS)] = MAX_LIFETIME_DAYS
+    issuer: CommonName | None = None
+    max_seats: Annotated[int, Field(ge=1, le=4096)] = 64
+    max_connections: Annotated[int, Field(ge=1, le=100_000)] = 256
 
     def may_use(self, name: str) -> bool:
         """Whether the logical name ``name`` is among those this profile entitles to (§5.2)."""

@@ -8,8 +8,11 @@
 
 from __future__ import annotations
 
+import _ssl
 import contextlib
+import os
 import ssl
+import sys
 from typing import TYPE_CHECKING
 
 import anyio
@@ -77,6 +80,7 @@ class TlsStream:
         "_ssl",
         "_unreadable",
         "_unsendable",
+        "peer_chain",
         "peer_der",
     )
 
@@ -96,6 +100,8 @@ class TlsStream:
         self._closed = False
         self.peer_der: bytes | None = None
         """The peer's certificate, as it was verified in the handshake."""
+        self.peer_chain: tuple[bytes, ...] = ()
+        """The same and those above it, up to and with the trust anchor, each as DER."""
 
     @classmethod
     async def handshake(
@@ -149,15 +155,15 @@ class TlsStream:
             _raise(self._unsendable or self._unreadable)
             await self._transmit(self._encrypt(data))
 
-    async def aclose(self) -> None:
-        """Say close_notify, let what was sent arrive, close. At most `CLOSE_SECONDS`; raises nothing."""
+    async def aclose(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Say close_notify, let what was sent arrive, close. At most ``seconds``; raises nothing."""
         if self._closed:
             return
         self._closed = True
         # A cancelled owner still owes the peer its close_notify, hence the shield. Whatever a dying
         # connection raises, nobody is left who could act on it, hence the silence.
         with anyio.CancelScope(shield=True):
-            with contextlib.suppress(Exception), anyio.move_on_after(CLOSE_SECONDS):
+            with contextlib.suppress(Exception), anyio.move_on_after(seconds):
                 await self._part()
             with contextlib.suppress(Exception):
                 await anyio.aclose_forcefully(self._raw)
@@ -183,6 +189,7 @@ class TlsStream:
             if not done:
                 self._in.write(await self._pull(SEALED))
         self.peer_der = self._ssl.getpeercert(binary_form=True)
+        self.peer_chain = tuple(_verified_chain(self._ssl))
 
     async def _part(self) -> None:
         self._stop_reading(ChannelClosed(CLOSED_HERE))
@@ -298,14 +305,40 @@ def client_context(credentials: Credentials) -> ssl.SSLContext:
     return _context(ssl.PROTOCOL_TLS_CLIENT, credentials)
 
 
-def server_context(credentials: Credentials) -> ssl.SSLContext:
-    """Build what the Arbiter listens with: every client proves itself, anew each time. Raises `UserError`."""
+def server_context(credentials: Credentials, revocations: bytes = b"") -> ssl.SSLContext:
+    """Build what the Arbiter listens with: every client proves itself, anew each time. Raises `UserError`.
+
+    ``revocations`` is the PEM of lists of revoked certificates. With any, every certificate of a client's
+    chain must be on the list of its issuer's that holds now, and not revoked there: no list, no entry.
+    """
     context = _context(ssl.PROTOCOL_TLS_SERVER, credentials)
+    if revocations:
+        _load_revocations(context, revocations)
     context.verify_mode = ssl.CERT_REQUIRED
     # A session ticket would outlive a revocation. Tickets of before this line would still be honoured,
     # so it stands before the context's first use.
     context.num_tickets = 0
     return context
+
+
+def _load_revocations(context: ssl.SSLContext, revocations: bytes) -> None:
+    """Have ``context`` refuse who is revoked. `ssl` reads lists from a path only, and these were checked."""
+    descriptor = os.memfd_create("crl")
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(revocations)
+        context.load_verify_locations(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
+
+
+def _verified_chain(session: ssl.SSLObject) -> list[bytes]:
+    """The chain of the peer's that was verified; before Python 3.13 it is there, but has no public name."""
+    if sys.version_info >= (3, 13):
+        return session.get_verified_chain()
+    below = session._sslobj  # type: ignore[attr-defined]  # noqa: SLF001 - public from 3.13 on
+    return [certificate.public_bytes(_ssl.ENCODING_DER) for certificate in below.get_verified_chain() or ()]
 
 
 def _context(protocol: ssl._SSLMethod, credentials: Credentials) -> ssl.SSLContext:

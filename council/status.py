@@ -33,12 +33,15 @@ BAR = 20
 
 TERMINATE = "terminate"
 
+REVOKED = "certificate_revoked"
 REASONS = {
     "participant_failed": "a seat cannot go on",
     "missing_required_participant": "a seat that the debate needs has left",
     "nobody_to_speak": "nobody is left to speak",
     "operator": "an operator paused it",
     "arbiter_restarted": "the Arbiter was restarted",
+    "certificate_expired": "its certificate has expired",
+    REVOKED: "its certificate was revoked",
     "cap_reached": "a cap is reached",
     "internal_error": "a bug in the Arbiter; its log says more",
 }
@@ -215,7 +218,7 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
         _detail(console, "it left, and the debate needs it", style=Style.RED)
     if seat.choices:
         _detail(console, f"last heard of, heartbeats left out: {_ago(seat.last_active_s)}")
-    if seat.choices and not seat.connected:
+    if seat.choices and not seat.connected and seat.fault != REVOKED:
         _detail(console, "start it again, and it can go on from where it was")
 
 

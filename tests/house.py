@@ -13,14 +13,16 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+import orjson
 from anyio.abc import SocketAttribute
 from certificates import clock as real_time
 
 from arbiter.debate import Debate
+from arbiter.edge.limits import Doors
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.edge.sockets import open_sockets
 from arbiter.inbox import SIZE, Inbox
@@ -29,7 +31,7 @@ from arbiter.main import House, _place, _Porter, follow
 from arbiter.metrics.board import Board
 from arbiter.observe import NOBODY
 from arbiter.reception import Reception
-from arbiter.reload import Configuration, Reloader
+from arbiter.reload import Configuration, Reloader, Sources
 from arbiter.service import Service
 from consilium import messages as m
 from consilium.channel import Channel
@@ -49,12 +51,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from anyio.abc import SocketListener, SocketStream
+    from revocations import Pki
 
     from arbiter.debate.events import Event
     from arbiter.disk import Disk
     from consilium.codec import Line
     from consilium.config import Council
-    from consilium.credentials import Credentials
     from consilium.profile import CapabilityProfile
     from consilium.records import Stored
     from pki.terms import Profile
@@ -65,6 +67,8 @@ HOST = "127.0.0.1"
 
 TRANSPORT = "tcp"
 """What houses listen on, or ``unix``; see `houses.transport`."""
+
+DOORS = Doors()
 
 PATIENCE = 20.0
 """Seconds that a test waits for the Arbiter before it fails."""
@@ -240,6 +244,7 @@ class Home:
     authority: Authority
     reports: list[tuple[HandshakeOutcome, str]] = field(default_factory=list)
     over: anyio.Event = field(default_factory=anyio.Event)
+    pki: Pki | None = None
     wires: list[Wire] = field(default_factory=list)
     holders: dict[str, ssl.SSLContext] = field(default_factory=dict)
 
@@ -254,7 +259,8 @@ class Home:
     def context(self, holder: str, profile: Profile = "participant") -> ssl.SSLContext:
         """What ``holder`` connects with; its certificate is issued on first use."""
         if holder not in self.holders:
-            self.holders[holder] = client_context(self.authority.issue(holder, profile=profile))
+            issue = self.authority.issue if self.pki is None else self.pki.issue
+            self.holders[holder] = client_context(issue(holder, profile=profile))
         return self.holders[holder]
 
     def guest(self, name: str, *, holder: str | None = None) -> Guest:
@@ -313,14 +319,10 @@ async def until(condition: Callable[[], Any]) -> None:
             await anyio.sleep(0.01)
 
 
-def reads(own: Credentials, folder: Path, clock: Callable[[], float]) -> Callable[[], Configuration]:
-    """What a house reloads: its credentials, and the file ``profiles.yaml`` of its folder if there is one."""
-
-    def read() -> Configuration:
-        profiles = folder / "profiles.yaml"
-        return Configuration.read(own.cert.parent, profiles if profiles.exists() else None, clock())
-
-    return read
+def write_profiles(file: Path, profiles: Mapping[str, CapabilityProfile], doors: Doors) -> None:
+    """Write what an Arbiter reads with ``--profiles``."""
+    sections = {name: profile.model_dump(mode="json") for name, profile in profiles.items()}
+    file.write_bytes(orjson.dumps(sections | {"doors": doors.model_dump(mode="json")}))
 
 
 @contextlib.asynccontextmanager
@@ -329,6 +331,8 @@ async def house(
     council: Council,
     *,
     profiles: Mapping[str, CapabilityProfile] = DEFAULT_PROFILES,
+    doors: Doors = DOORS,
+    pki: Pki | None = None,
     disk: Disk | None = None,
     clock: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], float] = real_time,
@@ -340,10 +344,14 @@ async def house(
     """Hold ``council``'s debate in this process, on `TRANSPORT`, until the block ends.
 
     Where it is ``measured``, the port ``metrics`` is open too.
+    With ``pki``, everybody's certificates are from there, and lists of revoked ones are where it puts them.
     No connection may have ended by a bug by then, unless the test has cleared ``reports``.
     """
     authority = Authority.create(folder / "certs")
-    own = authority.issue("arbiter", profile="arbiter", dns=["localhost"], ips=[HOST])
+    if pki is None:
+        own = authority.issue("arbiter", profile="arbiter", dns=["localhost"], ips=[HOST])
+    else:
+        own = pki.own
     debate = Debate("debate-1", council, arbiter="sha256:aa")
     journal = Journal.create(
         folder / "debate.jsonl", signer=HeadSigner.load(own), clock=wall_clock, disk=disk
@@ -351,14 +359,15 @@ async def house(
     ends = Inbox(inbox)
     board = Board() if measured else None
     observer = NOBODY if board is None else board.tally
-    current = Configuration.read(own.cert.parent, None, wall_clock())
-    current = replace(current, configured=replace(current.configured, profiles=profiles))
+    write_profiles(folder / "profiles.yaml", profiles, doors)
+    sources = Sources(own.cert.parent, folder / "profiles.yaml")
+    current = Configuration.read(sources, wall_clock())
 
     async def tell(event: Event) -> None:
         with contextlib.suppress(anyio.BrokenResourceError):
             await ends.post(event)
 
-    reloader = Reloader(current, reads(own, folder, wall_clock), tell, journal.sign_with, observer)
+    reloader = Reloader(current, sources, tell, journal.sign_with, wall_clock, observer=observer)
     reception = Reception(
         ends.post,
         lambda from_seq: follow(journal, from_seq),
@@ -369,14 +378,14 @@ async def house(
         wall_clock=wall_clock,
         observer=observer,
     )
-    reloader.adopt = reception.adopt
+    reception.obey(reloader)
     service = Service(debate, journal, reception, ends, clock, observer=observer)
     if board is not None:
         board.look_at(service, reception, journal, ends, reloader, clock=clock, wall_clock=wall_clock)
     held = House(service, reception, journal, reloader, board)
-    doors = contextlib.AsyncExitStack()
+    closing = contextlib.AsyncExitStack()
     if TRANSPORT == "unix":
-        listeners = await doors.enter_async_context(open_sockets(folder / "run"))
+        listeners = await closing.enter_async_context(open_sockets(folder / "run"))
     else:
         listeners = {name: await bind(HOST, 0, setting=name) for name in TO_PEER}
     if board is not None:
@@ -385,9 +394,9 @@ async def house(
         for listener in (each for some in listeners.values() for each in some):
             listener.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
     ports = {name: _place(some[0]) for name, some in listeners.items()}
-    home = Home(folder, held, debate, ports, authority)
-    async with doors:
-        doors.enter_context(ends)
+    home = Home(folder, held, debate, ports, authority, pki=pki)
+    async with closing:
+        closing.enter_context(ends)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_live, home, listeners, grace)
@@ -419,7 +428,12 @@ async def _live(home: Home, listeners: Mapping[str, Sequence[SocketListener]], g
             doors.start_soon(board.serve, listeners["metrics"])
         for name in TO_PEER:
             some = listeners[name]
-            door = Door(lambda: home.house.reloader.current.context, getattr(home.reception, name), observe)
+            door = Door(
+                lambda: home.house.reloader.current.context,
+                getattr(home.reception, name),
+                observe,
+                lambda: home.house.reloader.current.configured.doors,
+            )
             doors.start_soon(door.serve, some)
         await home.house.hold(grace)
         doors.cancel_scope.cancel()

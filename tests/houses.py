@@ -83,7 +83,11 @@ async def left(home: Home) -> list[Any]:
 @asynccontextmanager
 async def debate(folder: Path, names: tuple[str, ...] = NAMES, **changes: Any) -> AsyncIterator[Home]:
     """A house whose debate begins when everybody of ``names`` has come."""
-    how = {key: changes.pop(key) for key in ("disk", "inbox", "buffer", "grace") if key in changes}
+    how = {
+        key: changes.pop(key)
+        for key in ("disk", "inbox", "buffer", "grace", "pki", "doors")
+        if key in changes
+    }
     async with house(folder, council(names, **changes), **how) as home:
         yield home
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from consilium.messages import (
     DisconnectPolicy,
@@ -168,12 +168,13 @@ class RecordDelayed:
 class Reloaded:
     """The Arbiter goes by certificates and profiles that were read again; ``changed`` names what differs.
 
-    Without a session, a signal asked for it.
+    Without a session, a signal asked for it, or a file that changed: ``by`` says which.
     """
 
     session: str | None
     msg_id: str | None
     changed: tuple[str, ...]
+    by: Literal["signal", "file"] = "signal"
 
 
 Command = Kick | ForceTurnEnd | SetTopic | SetPhase | Inject | Pause | Resume | Next | Terminate

@@ -53,7 +53,7 @@ def _note(debate: Flow, command: Command, seat: Seat | None = None, **data: Any)
 
 def note_reload(debate: Flow, event: events.Reloaded) -> None:
     """A reload is no move of the debate; the record says what changed by name, and who asked for it."""
-    by = "signal" if event.session is None else "operator"
+    by = event.by if event.session is None else "operator"
     debate.record(EventName.OPERATOR_COMMAND, None, operation=RELOAD, by=by, changed=list(event.changed))
 
 

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter
+from typing import Annotated
 
-MAX_HANDSHAKES = 256
-"""Handshakes under way on one port. At about 60 KiB each, a full house costs 15 MiB."""
+from pydantic import Field
 
-MAX_HANDSHAKES_PER_ADDRESS = 64
-"""Of these, from one address: enough for a host full of seats that reconnect at once."""
+from consilium.config import Section
+from consilium.conversation import SILENT_INTERVALS
+
+Places = Annotated[int, Field(ge=1, le=65_536)]
+Patience = Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)]
+
+
+class Doors(Section):
+    """What holds for whoever comes, before and after it is known who that is; for each of the three ports.
+
+    ``handshakes`` is how many may be under way at a time, at about 60 KiB each; of these,
+    ``handshakes_per_address`` from one address: enough for a host full of seats that reconnect at once.
+    ``handshake_seconds`` bounds one of them. Then the first message must come within
+    ``first_message_seconds``, a peer that is silent for ``silent_intervals`` whole heartbeats is gone, and so
+    is one to which a write takes longer than ``write_seconds``.
+    """
+
+    handshakes: Places = 256
+    handshakes_per_address: Places = 64
+    handshake_seconds: Patience = 5
+    first_message_seconds: Patience = 5
+    silent_intervals: Annotated[int, Field(ge=2, le=100)] = SILENT_INTERVALS
+    write_seconds: Patience = 10
 
 
 class TokenBucket:
@@ -47,9 +68,7 @@ class HandshakeGate:
     An address that waits in handshakes uses up its own places, not everybody's.
     """
 
-    def __init__(self, total: int = MAX_HANDSHAKES, per_address: int = MAX_HANDSHAKES_PER_ADDRESS) -> None:
-        self.total = total
-        self.per_address = per_address
+    def __init__(self) -> None:
         self._inside: Counter[str] = Counter()
         self._count = 0
 
@@ -58,13 +77,13 @@ class HandshakeGate:
         """How many handshakes are under way."""
         return self._count
 
-    def enter(self, address: str) -> str | None:
+    def enter(self, address: str, doors: Doors) -> str | None:
         """Take a place for ``address``, or return the sentence that says why there is none."""
         key = neighbourhood(address)
-        if self._count >= self.total:
-            return f"{self.total} handshakes are under way already"
-        if self._inside[key] >= self.per_address:
-            return f"{self.per_address} handshakes from {key} are under way already"
+        if self._count >= doors.handshakes:
+            return f"{self._count} handshakes are under way already"
+        if self._inside[key] >= doors.handshakes_per_address:
+            return f"{self._inside[key]} handshakes from {key} are under way already"
         self._inside[key] += 1
         self._count += 1
         return None

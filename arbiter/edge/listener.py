@@ -4,7 +4,7 @@
    and nothing else. A failure to accept pauses the accepting and nothing else.
 2. A peer that has not authenticated itself gets a bounded place for a bounded time. Over the bound it is
    closed at once, without a TLS byte: in a waiting line the silent would crowd out the honest.
-3. The TLS context is asked for anew for every connection: to swap it is to reload it.
+3. The TLS context and the limits are asked for anew for every connection: to swap them is to reload them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import SocketAttribute, SocketListener
 
-from arbiter.edge.limits import HandshakeGate
+from arbiter.edge.limits import Doors, HandshakeGate
 from consilium.errors import ChannelError, ConsiliumError, UserError
 from consilium.tls import TlsStream
 
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from anyio.abc import SocketStream, TaskGroup
-
-HANDSHAKE_SECONDS = 5.0
-"""How long a peer may take to authenticate itself."""
 
 BACK_OFF_SECONDS = 0.2
 """How long accepting pauses after it failed: out of descriptors, most likely, until somebody leaves."""
@@ -89,8 +86,8 @@ class Door:
     context: Callable[[], ssl.SSLContext]
     handler: Callable[[TlsStream, str], Awaitable[None]]
     observe: Callable[[HandshakeOutcome, str, str], None]
+    limits: Callable[[], Doors] = Doors
     gate: HandshakeGate = field(default_factory=HandshakeGate)
-    handshake_seconds: float = HANDSHAKE_SECONDS
 
     async def serve(self, listeners: Sequence[SocketListener]) -> None:
         """Serve until cancelled; then close the listeners. A listener that somebody closes just ends."""
@@ -130,13 +127,14 @@ class Door:
                     await anyio.aclose_forcefully(raw)
 
     async def _admit(self, raw: SocketStream, address: str, peer: str) -> TlsStream | None:
-        full = self.gate.enter(address)
+        limits = self.limits()
+        full = self.gate.enter(address, limits)
         if full is not None:
             self.observe(HandshakeOutcome.OVER_LIMIT, peer, full)
             return None
         stream = None
         try:
-            with anyio.move_on_after(self.handshake_seconds):
+            with anyio.move_on_after(limits.handshake_seconds):
                 stream = await TlsStream.handshake(raw, self.context(), server_side=True)
         except ConsiliumError as error:
             # The peer's failure, or ours to have a context that may be used: both refuse.
@@ -145,7 +143,7 @@ class Door:
         finally:
             self.gate.leave(address)
         if stream is None:
-            spent = f"no handshake within {self.handshake_seconds:g} seconds"
+            spent = f"no handshake within {limits.handshake_seconds:g} seconds"
             self.observe(HandshakeOutcome.TIMED_OUT, peer, spent)
         else:
             self.observe(HandshakeOutcome.ACCEPTED, peer, "")

@@ -35,9 +35,8 @@ def certificates(configured: Configured) -> Sequence[Holds]:
 
 
 def crls(configured: Configured) -> Sequence[Holds]:
-    """The CRLs that newcomers are held against, by issuer: those in ``revocations``, if it has any."""
-    revocations = getattr(configured, "revocations", None)
-    lists = () if revocations is None else revocations.lists
+    """The CRLs that newcomers are held against, by issuer."""
+    lists = configured.revocations.lists
     held = [Holds(printable(each.issuer), each.this_update, each.next_update) for each in lists]
     held.sort(key=lambda each: each.until, reverse=True)
     return tuple({each.name: each for each in held}.values())

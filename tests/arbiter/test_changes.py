@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from rights import rights
 
@@ -10,9 +12,16 @@ from arbiter.debate.effects import Channel
 from consilium.errors import ErrorCode, PeerError
 from consilium.profile import DEFAULT_PROFILES, CapabilityProfile
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 OLD = Configured(b"leaf", b"anchors", DEFAULT_PROFILES)
 PARTICIPANT, OPERATOR = DEFAULT_PROFILES["participant"], DEFAULT_PROFILES["operator"]
 STRICTER = PARTICIPANT.model_copy(update={"burst": 1})
+
+
+def configured(profiles: Mapping[str, CapabilityProfile]) -> Configured:
+    return Configured(b"leaf", b"anchors", profiles)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +45,7 @@ def test_what_differs_is_named_and_nothing_else(new: Configured, names: tuple[st
 
 
 def test_whoever_is_still_let_in_has_the_rights_of_today() -> None:
-    now = rights_now(rights(), Channel.CONTROL, "ada", {"participant": STRICTER})
+    now = rights_now(rights(), Channel.CONTROL, "ada", configured({"participant": STRICTER}))
     assert now.profile == STRICTER
     assert now.identity == rights().identity
 
@@ -58,9 +67,9 @@ def test_whoever_would_not_be_let_in_again_is_refused(
     profiles: dict[str, CapabilityProfile], told: str
 ) -> None:
     with pytest.raises(PeerError, match=told) as refused:
-        rights_now(rights(), Channel.CONTROL, "ada", profiles)
+        rights_now(rights(), Channel.CONTROL, "ada", configured(profiles))
     assert refused.value.code is ErrorCode.POLICY_DENIED
 
 
 def test_a_connection_without_a_seat_is_judged_without_a_name() -> None:
-    assert rights_now(rights(), Channel.DATA, None, narrowed(names=())).profile.names == ()
+    assert rights_now(rights(), Channel.DATA, None, configured(narrowed(names=()))).profile.names == ()

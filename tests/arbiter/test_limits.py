@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arbiter.edge.limits import HandshakeGate, TokenBucket, neighbourhood
+from arbiter.edge.limits import Doors, HandshakeGate, TokenBucket, neighbourhood
 
 
 def test_a_bucket_starts_full_and_refills_at_its_rate() -> None:
@@ -66,28 +66,28 @@ def test_no_window_of_time_yields_more_than_burst_and_rate_allow(
 
 
 def test_the_gate_counts_in_all() -> None:
-    gate = HandshakeGate(total=2, per_address=2)
-    assert gate.enter("10.0.0.1") is None
-    assert gate.enter("10.0.0.2") is None
-    assert gate.enter("10.0.0.3") == "2 handshakes are under way already"
+    gate, doors = HandshakeGate(), Doors(handshakes=2, handshakes_per_address=2)
+    assert gate.enter("10.0.0.1", doors) is None
+    assert gate.enter("10.0.0.2", doors) is None
+    assert gate.enter("10.0.0.3", doors) == "2 handshakes are under way already"
     assert gate.inside == 2
     gate.leave("10.0.0.1")
-    assert gate.enter("10.0.0.3") is None
+    assert gate.enter("10.0.0.3", doors) is None
 
 
 def test_one_address_cannot_take_everybodys_places() -> None:
-    gate = HandshakeGate(total=10, per_address=2)
-    assert [gate.enter("10.0.0.1") for _ in range(2)] == [None, None]
-    assert gate.enter("10.0.0.1") == "2 handshakes from 10.0.0.1 are under way already"
-    assert gate.enter("10.0.0.2") is None
+    gate, doors = HandshakeGate(), Doors(handshakes=10, handshakes_per_address=2)
+    assert [gate.enter("10.0.0.1", doors) for _ in range(2)] == [None, None]
+    assert gate.enter("10.0.0.1", doors) == "2 handshakes from 10.0.0.1 are under way already"
+    assert gate.enter("10.0.0.2", doors) is None
     gate.leave("10.0.0.1")
-    assert gate.enter("10.0.0.1") is None
+    assert gate.enter("10.0.0.1", doors) is None
 
 
 def test_a_refused_entry_takes_no_place_and_an_empty_gate_remembers_nobody() -> None:
-    gate = HandshakeGate(total=1, per_address=1)
-    assert gate.enter("10.0.0.1") is None
-    assert gate.enter("10.0.0.2") is not None
+    gate, doors = HandshakeGate(), Doors(handshakes=1, handshakes_per_address=1)
+    assert gate.enter("10.0.0.1", doors) is None
+    assert gate.enter("10.0.0.2", doors) is not None
     gate.leave("10.0.0.1")
     assert gate.inside == 0
     assert not gate._inside

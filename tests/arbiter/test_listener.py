@@ -23,7 +23,7 @@ from certificates import DAY, SERVER_AUTH, forge_root, issue_odd
 from edge_kit import Council, connect, nodelay, outcome, reset, tcp
 
 from arbiter.edge import listener as listener_module
-from arbiter.edge.limits import HandshakeGate
+from arbiter.edge.limits import Doors
 from arbiter.edge.listener import Door, HandshakeOutcome, _who, bind
 from consilium.errors import ChannelBroken, ChannelClosed, UserError
 from consilium.tls import TlsStream, client_context, server_context
@@ -38,6 +38,7 @@ pytestmark = pytest.mark.anyio
 
 GARBAGE_RECORD = b"\x17\x03\x03\x00\x40" + b"\xaa" * 64
 HASTE = 0.3
+HASTY = Doors(handshake_seconds=HASTE)
 """The handshake's time limit in these tests, in seconds."""
 
 ACCEPTED = HandshakeOutcome.ACCEPTED
@@ -103,7 +104,7 @@ async def porter(
     handler: Callable[[TlsStream, str], Awaitable[None]] = echo,
     *,
     context: Callable[[], ssl.SSLContext] | None = None,
-    gate: HandshakeGate | None = None,
+    doors: Doors = HASTY,
     listeners: Sequence[SocketListener] | None = None,
 ) -> AsyncIterator[Porter]:
     listeners = listeners or await bind("127.0.0.1", 0, setting="--control-port")
@@ -113,8 +114,7 @@ async def porter(
         context or (lambda: council.server),
         handler,
         lambda *report: seen.append(report),
-        gate or HandshakeGate(),
-        HASTE,
+        lambda: doors,
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(door.serve, listeners)
@@ -425,9 +425,9 @@ async def half_open(port: int, count: int, local: str) -> AsyncIterator[list[Soc
 
 
 async def test_a_crowd_of_half_open_connections_does_not_shut_others_out(council: Council) -> None:
-    gate = HandshakeGate(total=40, per_address=20)
-    async with porter(council, gate=gate) as door, half_open(door.port, 200, "127.0.0.2"):
-        assert gate.inside <= 20
+    doors = Doors(handshakes=40, handshakes_per_address=20, handshake_seconds=HASTE)
+    async with porter(council, doors=doors) as door, half_open(door.port, 200, "127.0.0.2"):
+        assert door.door.gate.inside <= 20
         await door.serves("127.0.0.1")
         with anyio.fail_after(5):
             while len(door.seen) < 201:  # noqa: ASYNC110 - the door has no event to wait for
@@ -440,9 +440,9 @@ async def test_a_crowd_of_half_open_connections_does_not_shut_others_out(council
 
 
 async def test_over_the_limit_of_all_a_connection_is_closed_at_once(council: Council) -> None:
-    gate = HandshakeGate(total=4, per_address=2)
+    doors = Doors(handshakes=4, handshakes_per_address=2, handshake_seconds=HASTE)
     async with (
-        porter(council, gate=gate) as door,
+        porter(council, doors=doors) as door,
         half_open(door.port, 2, "127.0.0.2"),
         half_open(door.port, 2, "127.0.0.3"),
     ):
@@ -459,7 +459,7 @@ async def test_over_the_limit_of_all_a_connection_is_closed_at_once(council: Cou
 
 async def test_connections_past_their_handshake_count_no_longer(council: Council) -> None:
     async with (
-        porter(council, gate=HandshakeGate(total=1, per_address=1)) as door,
+        porter(council, doors=Doors(handshakes=1, handshakes_per_address=1)) as door,
         seat(door.port, council.client),
         seat(door.port, council.client),
     ):

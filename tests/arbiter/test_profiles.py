@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from arbiter.profiles import MAX_PROBLEMS, load_profiles
+from arbiter.edge.limits import Doors
+from arbiter.profiles import MAX_PROBLEMS, Entrance, load_profiles
 from consilium.errors import UserError
 from consilium.messages import DisconnectPolicy
 from consilium.profile import DEFAULT_PROFILES
@@ -18,7 +19,7 @@ OPERATOR = "operator:\n  role: operator\n"
 
 
 def test_without_a_file_the_built_in_profiles_apply() -> None:
-    assert load_profiles(None) is DEFAULT_PROFILES
+    assert load_profiles(None) == Entrance(DEFAULT_PROFILES, Doors())
 
 
 def test_a_file_takes_their_place_as_a_whole(tmp_path: Path) -> None:
@@ -27,7 +28,7 @@ def test_a_file_takes_their_place_as_a_whole(tmp_path: Path) -> None:
         OPERATOR + "guest:\n  role: participant\n  names: [guest_*, ada]\n"
         "  disconnect_ceiling: keep_alive\n  messages_per_second: 5\n  burst: 7\n"
     )
-    profiles = load_profiles(file)
+    profiles = load_profiles(file).profiles
     assert list(profiles) == ["operator", "guest"]
     guest = profiles["guest"]
     assert guest.names == ("guest_*", "ada")
@@ -51,6 +52,12 @@ def test_a_file_takes_their_place_as_a_whole(tmp_path: Path) -> None:
             ", line 3: operator.names[0]: must be a name, the beginning of one and then *, or * (given:",
         ),
         (OPERATOR + "B C:\n  role: operator\n", ", line 3: B C: a profile's name must be 1 to 64 of a-z"),
+        (OPERATOR + "doors: 3\n", ", line 3: doors: must be a section of keys and values (given: 3)"),
+        (OPERATOR + "doors:\n  handshake: 3\n", ", line 4: doors.handshake: is not a key here; did you mean"),
+        (
+            OPERATOR + "doors:\n  write_seconds: 0\n",
+            ", line 4: doors.write_seconds: must be more than 0 (given: 0)",
+        ),
         (OPERATOR + OPERATOR, ", line 3: operator: given twice"),
         ("arbiter:\n  role: operator\n", "is what an Arbiter's own certificate is called"),
         ("participant:\n  role: participant\n", "nobody could govern the debate"),
@@ -75,6 +82,14 @@ def test_several_mistakes_are_told_at_once_up_to_a_bound(tmp_path: Path) -> None
     with pytest.raises(UserError) as refused:
         load_profiles(file)
     assert refused.value.hint.endswith("and 2 more")
+
+
+def test_the_doors_limits_stand_beside_the_profiles(tmp_path: Path) -> None:
+    file = tmp_path / "profiles.yaml"
+    file.write_text(OPERATOR + "doors:\n  handshakes: 7\n  first_message_seconds: 2.5\n")
+    entrance = load_profiles(file)
+    assert list(entrance.profiles) == ["operator"]
+    assert entrance.doors == Doors(handshakes=7, first_message_seconds=2.5)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

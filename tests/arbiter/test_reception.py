@@ -17,6 +17,7 @@ from houses import left, open_house, profile, refusals, transport  # noqa: F401 
 
 from arbiter import reception as reception_module
 from arbiter.debate.effects import Channel as Kind
+from arbiter.edge.limits import Doors
 from consilium import messages as m
 from consilium.errors import ChannelError, ErrorCode
 from consilium.framing import MAX_LINE_BYTES
@@ -205,9 +206,8 @@ async def test_unknown_fields_are_ignored_and_go_nowhere(tmp_path: Path) -> None
         assert b"xyzzy" not in home.transcript.read_bytes()
 
 
-async def test_a_connection_says_whose_it_is_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reception_module, "FIRST_MESSAGE", 0.2)
-    async with open_house(tmp_path) as home:
+async def test_a_connection_says_whose_it_is_in_time(tmp_path: Path) -> None:
+    async with open_house(tmp_path, doors=Doors(first_message_seconds=0.2)) as home:
         silent = [await home.connect(door, home.context("x")) for door in ("control", "data")]
         half = await home.connect("control", home.context("x"))
         await half.say_bytes(reg()[:-1])

@@ -15,6 +15,7 @@ from playbook import council
 
 from arbiter import reception as reception_module
 from arbiter import session as session_module
+from arbiter.edge.limits import Doors
 from consilium import messages as m
 from consilium.errors import ChannelError
 from consilium.messages import MAX_SPEECH_BYTES
@@ -138,6 +139,7 @@ async def test_a_profile_may_keep_status_to_itself(tmp_path: Path) -> None:
 
 # --- readers that do not read, clocks that run out ----------------------------------------------------
 
+PATIENT = Doors()
 BIG = {"topic": "x" * 8000}
 """A topic that makes every STATUS large."""
 
@@ -151,14 +153,14 @@ async def test_a_seat_that_lets_its_queue_fill_up_is_cut_and_the_debate_pauses_w
 
 
 async def test_a_seat_that_does_not_take_one_write_is_cut_and_the_debate_pauses_with_that_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(reception_module, "WRITE_TIMEOUT", 0.3)
-    await cut_for_not_reading(tmp_path, asked=30, reason="the peer did not read for 0.3 s")
+    hasty = Doors(write_seconds=0.3)
+    await cut_for_not_reading(tmp_path, asked=30, reason="the peer did not read for 0.3 s", doors=hasty)
 
 
-async def cut_for_not_reading(tmp_path: Path, *, asked: int, reason: str) -> None:
-    async with house(tmp_path, council(("ada", "bob"), **BIG), buffer=4096) as home:
+async def cut_for_not_reading(tmp_path: Path, *, asked: int, reason: str, doors: Doors = PATIENT) -> None:
+    async with house(tmp_path, council(("ada", "bob"), **BIG), buffer=4096, doors=doors) as home:
         bob = home.guest("bob")
         bob.control = await home.connect("control", bob.context, buffer=4096)
         granted = await bob.control.ask(m.Reg(name="bob"))

@@ -13,7 +13,7 @@ from house import Home, Wire, until
 from houses import debate, left, open_house
 
 from arbiter.edge.listener import HandshakeOutcome
-from arbiter.reload import Configuration, Reloader
+from arbiter.reload import Configuration, Reloader, Sources
 from consilium import messages as m
 from consilium.certificate import load
 from consilium.credentials import Credentials
@@ -47,7 +47,8 @@ def renew(home: Home, authority: Authority | None = None) -> Credentials:
     issuer = authority or Authority.create(home.folder / "renewal")
     new = issuer.issue("renewed", profile="arbiter", dns=["localhost"])
     own = home.folder / "certs" / "arbiter"
-    for name in ("key.pem", "cert.pem", "ca.pem"):
+    # The lists of another authority go with it; those of the same are not to be touched: that is a reload.
+    for name in ("key.pem", "cert.pem", "ca.pem", *(("crl.pem",) if authority is None else ())):
         shutil.copyfile(new.cert.with_name(name), own / name)
     return Credentials.load(own)
 
@@ -116,7 +117,7 @@ async def test_certificates_of_an_authority_that_is_trusted_no_more_are_refused(
         operator = await home.operator()
         renew(home)
         assert await operator.ask(m.Reload()) == DONE
-        assert recorded(home)[-1]["changed"] == ["certificate", "trust anchors"]
+        assert recorded(home)[-1]["changed"] == ["certificate", "trust anchors", "revoked certificates"]
         with pytest.raises(ChannelError):
             await home.connect("control", old)
         await until(lambda: HandshakeOutcome.FAILED in [outcome for outcome, _ in home.reports])
@@ -306,7 +307,7 @@ async def test_a_head_that_cannot_be_signed_anew_undoes_no_reload(
 ) -> None:
     authority = Authority.create(tmp_path / "certs")
     made = [authority.issue(f"a{n}", profile="arbiter", dns=["localhost"]) for n in (1, 2)]
-    first, second = [Configuration.read(own.cert.parent, None, clock()) for own in made]
+    first, second = [Configuration.read(Sources(own.cert.parent), clock()) for own in made]
     heard: list[Reloaded] = []
 
     async def tell(event: Reloaded) -> None:
@@ -315,9 +316,9 @@ async def test_a_head_that_cannot_be_signed_anew_undoes_no_reload(
     async def refuse(_: HeadSigner) -> None:
         raise TranscriptError("disk full")
 
-    reloader = Reloader(first, lambda: second, tell, refuse)
+    reloader = Reloader(first, Sources(made[1].cert.parent), tell, refuse, clock)
     await reloader("operator", "m-1")
-    assert reloader.current is second
+    assert reloader.current.configured == second.configured
     assert [(event.session, event.changed) for event in heard] == [("operator", ("certificate",))]
     assert "is not signed anew yet: disk full" in caplog.text
 
@@ -325,7 +326,7 @@ async def test_a_head_that_cannot_be_signed_anew_undoes_no_reload(
 async def test_a_certificate_that_does_not_hold_now_is_refused(tmp_path: Path) -> None:
     own = Authority.create(tmp_path / "certs").issue("arbiter", profile="arbiter", dns=["localhost"])
     with pytest.raises(UserError, match=r"cert\.pem cannot be used: expired"):
-        Configuration.read(own.cert.parent, None, clock() + 91 * 86400)
+        Configuration.read(Sources(own.cert.parent), clock() + 91 * 86400)
 
 
 async def test_anchors_that_vanish_while_they_are_read_are_told(
@@ -335,4 +336,4 @@ async def test_anchors_that_vanish_while_they_are_read_are_told(
     late = Credentials(own.cert, own.key, tmp_path / "gone.pem")
     monkeypatch.setattr(Credentials, "load", lambda _: late)
     with pytest.raises(UserError, match=r"gone\.pem cannot be read: No such file"):
-        Configuration.read(own.cert.parent, None, clock())
+        Configuration.read(Sources(own.cert.parent), clock())

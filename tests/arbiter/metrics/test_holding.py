@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from certificates import clock
 
 from arbiter.changes import Configured
-from arbiter.metrics.holding import OWN, Holds, certificates, crls
+from arbiter.metrics.holding import OWN, certificates, crls
+from arbiter.revocation import Revocations
+from consilium.credentials import CRL
 from pki.authority import Authority
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@dataclass(frozen=True)
-class List:
-    issuer: str
-    this_update: float
-    next_update: float
-
-
-@dataclass(frozen=True)
-class Lists:
-    lists: tuple[List, ...]
-
-
-@dataclass(frozen=True)
-class WithLists(Configured):
-    revocations: Any = None
 
 
 def test_the_own_certificate_and_each_anchor_by_its_name(tmp_path: Path) -> None:
@@ -50,7 +35,15 @@ def test_of_two_with_one_name_the_one_that_ends_first_counts(tmp_path: Path) -> 
     assert min(each.until for each in held.values()) < clock() + 4 * 86400
 
 
-def test_revocation_lists_by_their_issuer() -> None:
-    lists = (List("participants", 1.0, 9.0), List("operators", 2.0, 5.0), List("participants", 3.0, 7.0))
-    held = crls(WithLists(b"", b"", {}, revocations=Lists(lists)))
-    assert {*held} == {Holds("participants", 3.0, 7.0), Holds("operators", 2.0, 5.0)}
+def test_revocation_lists_by_their_issuer(tmp_path: Path) -> None:
+    own = Authority.create(tmp_path / "certs").issue("arbiter", profile="arbiter", dns=["localhost"])
+    revocations = Revocations.parse((own.cert.parent / CRL).read_bytes())
+    held = crls(Configured(b"", b"", {}, revocations))
+    names = {each.name: each for each in held}
+    assert len(names) == len(held) == len(revocations.lists) > 1
+    assert all(each.since <= clock() < each.until for each in held)
+    assert any("participants" in name for name in names)
+    soonest = replace(revocations.lists[0], next_update=1.0)
+    twice = Revocations((*revocations.lists, soonest))
+    again = {each.name: each.until for each in crls(Configured(b"", b"", {}, twice))}
+    assert again[soonest.issuer] == 1.0, "of two lists of one issuer, the one that ends first"
