@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wrapper.isolation.attempts import Verdict
+    from wrapper.isolation.confinement import Confinement
 
 COMMAND = "verify-isolation"
 
@@ -152,7 +153,7 @@ def _seat_options(words: list[str]) -> argparse.Namespace:
 # --- what it is tried on ------------------------------------------------------------------------------------
 
 
-def _tried(confined: Any, seat: LiveSeat | None, options: argparse.Namespace) -> tuple[Verdict, ...]:
+def _tried(confined: Confinement, seat: LiveSeat | None, options: argparse.Namespace) -> tuple[Verdict, ...]:
     targets = dict(_targets(seat, options))
     for left in range(TRIES - 1, -1, -1):
         try:

@@ -258,8 +258,8 @@ def test_from_the_host_a_seat_is_named_by_its_service(place: Place, tmp_path: Pa
     path = "/drive:/opt/consilium/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     (tmp_path / "compose.yaml").write_text(COMPOSE.format(**words, arbiter=place.arbiter, path=path))
     compose = ("compose", "-f", str(tmp_path / "compose.yaml"))
-    docker(*compose, "up", "-d", "--wait")
     try:
+        docker(*compose, "up", "-d", "--wait")
         done = subprocess.run(
             [sys.executable, "-m", "consilium", "verify-isolation", "alpha", "--json"],
             cwd=tmp_path,
