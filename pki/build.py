@@ -116,7 +116,7 @@ def build_intermediate(
     days: int,
 ) -> x509.Certificate:
     """What signs the leaves of one kind, and no other kind and no further authority."""
-    name = _name(f"Consilium {issuer} ({trust_domain})"[:MOST_IN_A_NAME])
+    name = _name(intermediate_name(issuer, trust_domain))
     period = _within(_period(now, days), root.certificate)
     subject = root.certificate.subject
     builder = (
@@ -128,6 +128,11 @@ def build_intermediate(
         .add_extension(_pointer_to(root.certificate), critical=False)
     )
     return builder.sign(root.key, hashes.SHA256())
+
+
+def intermediate_name(issuer: Issuer, trust_domain: str) -> str:
+    """The common name of an intermediate: what a capability profile's ``issuer`` asks for."""
+    return f"Consilium {issuer} ({trust_domain})"[:MOST_IN_A_NAME]
 
 
 def build_leaf(

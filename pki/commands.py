@@ -48,7 +48,7 @@ def _init(args: argparse.Namespace, now: float) -> int:
 
 def _issue(args: argparse.Namespace, now: float) -> int:
     authority = Authority.open(args.dir, clock=lambda: now)
-    issuer = issuer_for(args.profile, args.profiles, days=args.days)
+    issuer = issuer_for(args.profile, args.profiles, days=args.days, trust_domain=authority.trust_domain)
     credentials = authority.issue(
         args.name,
         profile=args.profile,

@@ -16,6 +16,7 @@ from consilium.errors import UserError
 from consilium.problems import describe
 from consilium.profile import DEFAULT_PROFILES, CapabilityProfile
 from consilium.strict_yaml import read_tree
+from pki.build import intermediate_name
 from pki.terms import ISSUER_OF
 
 if TYPE_CHECKING:
@@ -51,8 +52,11 @@ def read_profile(segment: str, path: Path | None) -> CapabilityProfile:
         raise UserError(f"{path}: the profile {segment} cannot be used: {problem}") from None
 
 
-def issuer_for(segment: str, path: Path | None, *, days: int) -> Issuer:
-    """Who signs a certificate of this profile. Raises `UserError` also for a life longer than it accepts."""
+def issuer_for(segment: str, path: Path | None, *, days: int, trust_domain: str) -> Issuer:
+    """Who signs a certificate of this profile.
+
+    Raises `UserError` also for a life longer than it accepts, and for an issuer other than ours.
+    """
     if segment == ARBITER:
         return ISSUER_OF[ARBITER]
     profile = read_profile(segment, path)
@@ -61,7 +65,14 @@ def issuer_for(segment: str, path: Path | None, *, days: int) -> Issuer:
             f"the profile {segment} accepts certificates of at most {profile.max_lifetime_days} days",
             hint=f"--days {profile.max_lifetime_days}",
         )
-    return ISSUER_OF[profile.role]
+    issuer = ISSUER_OF[profile.role]
+    name = intermediate_name(issuer, trust_domain)
+    if profile.issuer not in {None, name}:
+        raise UserError(
+            f"{path}: the profile {segment} wants the signature of {profile.issuer}, and here {name} signs",
+            hint=f"issuer: {name}",
+        )
+    return issuer
 
 
 def check_name_at_table(name: str, segment: str, path: Path | None) -> None:

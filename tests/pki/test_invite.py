@@ -42,6 +42,11 @@ visitor:
   role: participant
   names: [guest_claude]
   max_lifetime_days: 7
+  issuer: Consilium participants (council.local)
+strange:
+  role: participant
+  names: [guest_claude]
+  issuer: Consilium operators (council.local)
 nobody:
   role: participant
 broken:
@@ -195,6 +200,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "life over the file's": ({"profiles": True, "profile": "visitor", "days": 8}, "of at most 7 days"),
     "role in the file": ({"profiles": True, "profile": "observer"}, "is an operator's"),
     "no names in the file": ({"profiles": True, "profile": "nobody"}, "does not allow the name"),
+    "another issuer in the file": (
+        {"profiles": True, "profile": "strange"},
+        "wants the signature of Consilium operators (council.local), and here Consilium participants",
+    ),
     "broken in the file": (
         {"profiles": True, "profile": "broken"},
         "the profile broken cannot be used: role",
@@ -242,7 +251,7 @@ ISSUERS = [("participant", "participants"), ("operator", "operators"), ("arbiter
     ("segment", "issuer"), [*ISSUERS, ("visitor", "participants"), ("observer", "operators")]
 )
 def test_the_role_of_a_profile_says_who_signs(profiles: Path, segment: str, issuer: str) -> None:
-    assert issuer_for(segment, profiles, days=7) == issuer
+    assert issuer_for(segment, profiles, days=7, trust_domain="council.local") == issuer
 
 
 def test_a_bundle_that_is_there_is_not_overwritten(authority: Authority, tmp_path: Path) -> None:
