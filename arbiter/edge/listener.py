@@ -23,6 +23,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketListener
 
 from arbiter.edge.limits import Doors, HandshakeGate
+from arbiter.edge.tcp import TcpListener
 from consilium.errors import ChannelError, ConsiliumError, UserError
 from consilium.tls import TlsStream
 
@@ -63,7 +64,7 @@ async def bind(host: str, port: int, *, setting: str) -> Sequence[SocketListener
             f"cannot listen on {host}:{port}: {_words(error)}",
             hint=f"free the port, or set {setting} to another",
         ) from error
-    return [each for each in listener.listeners if isinstance(each, SocketListener)]
+    return [TcpListener(each.extra(SocketAttribute.raw_socket)) for each in listener.listeners]
 
 
 def _words(error: OSError) -> str:

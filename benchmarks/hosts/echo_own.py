@@ -1,4 +1,4 @@
-"""Reference of P6 and P7: an echo of lines on the Arbiter's own TLS stream, and nothing else of it."""
+"""Reference of P6, P7 and P16: an echo of lines on the Arbiter's own streams, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import SocketAttribute
 
+from arbiter.edge.listener import bind
 from benchmarks.hosts import common
 from consilium.credentials import Credentials
 from consilium.errors import ChannelError
@@ -36,7 +37,7 @@ async def serve(args: argparse.Namespace) -> None:
                 await stream.aclose()
 
     async with anyio.create_task_group() as tasks:
-        listener = await anyio.create_tcp_listener(local_host=common.HOST)
+        (listener,) = await bind(common.HOST, 0, setting="a port")
         tasks.start_soon(listener.serve, echo)
         common.announce(ports=[[listener.extra(SocketAttribute.local_port)] * 2])
         await common.answer(dict)
