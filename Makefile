@@ -13,7 +13,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 ARGS   ?=
 
-.PHONY: help council install test test-slow test-outside check format bench bench-peers soak clean
+.PHONY: help council install test test-slow test-docker test-outside check format bench bench-peers soak clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -54,7 +54,11 @@ test: $(VENV)/.dev
 
 # Real model, real clients: some minutes.
 test-slow: $(VENV)/.dev
-	@$(BIN)/python -m pytest -m slow $(ARGS)
+	@$(BIN)/python -m pytest -m "slow and not docker" $(ARGS)
+
+# Real containers: needs Docker with Compose v2, and builds the images.
+test-docker: $(VENV)/.dev
+	@$(BIN)/python -m pytest -m docker $(ARGS)
 
 # What programs of other people say of our servers and certificates. They pin versions that are not ours.
 $(VENV)/.outside: tests/outside/requirements

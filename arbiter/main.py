@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import os
@@ -13,7 +12,6 @@ import socket
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -26,24 +24,30 @@ from arbiter.debate.states import TERMINAL
 from arbiter.edge.limits import TokenBucket
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.edge.sockets import open_sockets
+from arbiter.folder import transcript_in
 from arbiter.inbox import Inbox
 from arbiter.journal import Journal
 from arbiter.observe import NOBODY
+from arbiter.options import parser as parser  # noqa: PLC0414 - `consilium completion` asks for it here
 from arbiter.reception import Reception
 from arbiter.reload import Configuration, Reloader, Sources
 from arbiter.service import Service
 from consilium.errors import TranscriptError, UserError
+from consilium.health import Report, place
 from consilium.identity import fingerprint
 from consilium.lifeline import until_orphaned
 from consilium.messages import DebateState
+from consilium.naming import MOMENT
 from consilium.ports import Ports
 from consilium.records import TurnRecord
+from consilium.reporting import report_health
 from consilium.settings import load_council
-from consilium.sockets import SOCKET_DIR
 
 if TYPE_CHECKING:
+    import argparse
     import ssl
     from collections.abc import AsyncGenerator, Mapping, Sequence
+    from pathlib import Path
 
     from anyio.abc import SocketListener, TaskGroup, TaskStatus
 
@@ -68,84 +72,6 @@ LOG_RATE, LOG_BURST = 5.0, 20
 GOOD_OUTCOMES = (DebateState.FINISHED, DebateState.STOPPED_BY_CAP)
 
 log = logging.getLogger("arbiter")
-
-EXAMPLES = """\
-examples:
-  consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl
-  consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --control-port 0 \\
-      --data-port 0 --admin-port 0        (any free ports; they are printed)
-  consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --listen unix
-  consilium arbiter --council council.yaml --certs certs/arbiter --transcript debate.jsonl --metrics-port 9100
-
-SIGHUP, or `consilium admin reload`, has it read its certificates and profiles again. A list of revoked
-certificates is read again when it changes, and ends the sessions of whom it names.
-It prints one JSON line once it listens, and ends with the debate: 0 when that reached an outcome. If it was
-killed before that, the same command goes on in the same transcript: by the rules in there, paused, and with
-every seat to come again.
-"""
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``consilium arbiter``."""
-    made = argparse.ArgumentParser(
-        prog="consilium arbiter",
-        description="Hold one debate: admit seats, run the turns, write the transcript.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    made.add_argument("--council", type=Path, required=True, metavar="FILE", help="the council file")
-    made.add_argument("--certs", type=Path, required=True, metavar="DIR", help="the Arbiter's credentials")
-    made.add_argument(
-        "--profiles",
-        type=Path,
-        metavar="FILE",
-        help="capability profiles, in place of participant and operator as built in",
-    )
-    made.add_argument(
-        "--crl",
-        type=Path,
-        metavar="FILE",
-        help="revoked certificates (default crl.pem in --certs, if there); read again when it changes",
-    )
-    made.add_argument(
-        "--transcript",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="where to write; a debate in it that has not ended goes on",
-    )
-    made.add_argument(
-        "--listen",
-        choices=("tcp", "unix"),
-        help="on ports or on UNIX sockets (default tcp, or CONSILIUM_LISTEN)",
-    )
-    made.add_argument(
-        "--socket-dir",
-        type=Path,
-        metavar="DIR",
-        help=f"the folder of the UNIX sockets (default {SOCKET_DIR}, or CONSILIUM_SOCKET_DIR)",
-    )
-    made.add_argument("--host", help="address to listen on (default 127.0.0.1, or CONSILIUM_HOST)")
-    for name, port in (("control", 9998), ("data", 9999), ("admin", 9997)):
-        made.add_argument(
-            f"--{name}-port",
-            type=int,
-            metavar="PORT",
-            help=f"default {port}, or CONSILIUM_{name.upper()}_PORT; 0 is any free one",
-        )
-    made.add_argument(
-        "--metrics-port",
-        type=int,
-        metavar="PORT",
-        help="serve Prometheus at /metrics there (default: nowhere, or CONSILIUM_METRICS_PORT)",
-    )
-    made.add_argument(
-        "--metrics-host",
-        metavar="HOST",
-        help="address for that, without TLS (default 127.0.0.1, or CONSILIUM_METRICS_HOST)",
-    )
-    made.add_argument("--lifeline", action="store_true", help="end when standard input closes")
-    return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -200,7 +126,7 @@ class House:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    tcp = ("host", "control_port", "data_port", "admin_port")
+    tcp = ("host", "admin_host", "control_port", "data_port", "admin_port")
     places = ("listen", "socket_dir", *tcp, "metrics_host", "metrics_port")
     ports = Ports.of(**{name: getattr(args, name) for name in places})
     council = load_council(args.council)
@@ -212,12 +138,15 @@ async def _run(args: argparse.Namespace) -> int:
             listeners["metrics"] = await _bind("metrics", ports.metrics_host, ports.metrics_port, stack)
         board = _board(ports)
         observer = NOBODY if board is None else board.tally
-        begun = await _begin(council, configuration, args.transcript, observer)
+        path = args.transcript or _next_in(args.transcripts, council)
+        begun = await _begin(council, configuration, path, observer)
         house = _build(*begun, stack, configuration, sources=sources, board=board)
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(_stop_on_signal, tasks.cancel_scope)
                 await tasks.start(_reload_on_signal, house.reloader)
+                if (health := place(args.health_file)) is not None:
+                    tasks.start_soon(report_health, health, lambda: _health(begun[0], house))
                 if args.lifeline:
                     tasks.start_soon(_stop_when_orphaned, tasks.cancel_scope)
                 _open_doors(tasks, listeners, house)
@@ -235,9 +164,9 @@ async def _listen(ports: Ports, stack: contextlib.AsyncExitStack) -> Listeners:
     """Open the three ports or sockets, to be closed by ``stack``. Raises `UserError`."""
     if ports.sockets is not None:
         return await stack.enter_async_context(open_sockets(ports.sockets))
+    hosts = {"control": ports.host, "data": ports.host, "admin": ports.admin_host or ports.host}
     return {
-        name: await _bind(name, ports.host, getattr(ports, f"{name}_port"), stack)
-        for name in ("control", "data", "admin")
+        name: await _bind(name, host, getattr(ports, f"{name}_port"), stack) for name, host in hosts.items()
     }
 
 
@@ -258,6 +187,25 @@ def _board(ports: Ports) -> Board | None:
     from arbiter.metrics.board import Board  # noqa: PLC0415 - nobody else pays for prometheus_client
 
     return Board()
+
+
+def _next_in(folder: Path, council: Council) -> Path:
+    """The transcript of this run among those in ``folder``. Raises `UserError`."""
+    return transcript_in(folder, moment=time.strftime(MOMENT), topic=council.topic)
+
+
+def _health(debate: Debate, house: House) -> Report:
+    """How the Arbiter is, in a word for HEALTHCHECK and a sentence for a person."""
+    refused = house.journal.failure
+    state = f"the debate is {debate.state}" + (f" ({debate.reason})" if debate.reason else "")
+    return Report(
+        "arbiter",
+        time.monotonic(),
+        state,
+        # While the disk refuses, the loop waits for the disk: that is the problem, and it is said.
+        busy_since=None if refused else house.service.busy_since,
+        problems=(refused,) if refused else (),
+    )
 
 
 def _open(signer: HeadSigner, path: Path) -> tuple[Journal, Recovered | None]:

@@ -85,6 +85,8 @@ class Service:
         self._still: tuple[float, str] | None = None  # since when it stands still now, and why
         self._refusal: str | None = None  # why it stood still, until the debate has heard of it
         self._set_aside: deque[Event] = deque()  # what came meanwhile
+        self.busy_since: float | None = None
+        """Since when it has been at work on one event, by its clock; None while it waits for one."""
         self._begun = False
         self._broken = False
         self._over = False
@@ -135,7 +137,10 @@ class Service:
         return self._clock() - self._stood_still
 
     async def _receive(self) -> Event:
-        return self._set_aside.popleft() if self._set_aside else await self._inbox.receive()
+        self.busy_since = None
+        event = self._set_aside.popleft() if self._set_aside else await self._inbox.receive()
+        self.busy_since = self._clock()
+        return event
 
     async def _ring(self) -> None:
         """Ring when it is due. A bug here is the owner's to deal with (rule 4), as soon as that can be."""

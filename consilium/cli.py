@@ -19,12 +19,16 @@ from consilium import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("council.up:main", "start a whole council on this machine and watch it debate"),
     "admin": ("council.admin:main", "govern a debate: status, steer, pause, resume, end, watch"),
+    "moderate": ("council.moderate:main", "order a debate's course, and watch it to its end"),
     "transcript": ("council.transcript:main", "show a debate's record, or check that it is whole"),
     "roles": ("council.roles:main", "list the points of view that a seat can take"),
     "arbiter": ("arbiter.main:main", "run the Arbiter of one debate"),
     "seat": ("wrapper.main:main", "run one seat: a wrapper and its client"),
     "model": ("council.model:main", "run the embedded model server"),
+    "egress": ("wrapper.egress.main:main", "run the proxy that is the seats' only way out"),
+    "health": ("consilium.healthcheck:main", "say whether a process of this machine is well"),
     "pki": ("pki.main:main", "create the authority; issue, renew, revoke and show certificates"),
+    "provision": ("council.provision:main", "issue and renew what the containers of a council need"),
     "verify-isolation": ("wrapper.isolation.verify:main", "try what a seat's client must not be able to do"),
     "completion": ("consilium.completion:main", "print a completion script for bash, zsh or fish"),
 }
@@ -32,10 +36,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hold a debate": ("up",),
-    "Govern one": ("admin",),
+    "Govern one": ("admin", "moderate"),
     "Read one": ("transcript", "roles"),
-    "One process at a time": ("arbiter", "seat", "model", "verify-isolation"),
-    "Certificates": ("pki",),
+    "One process at a time": ("arbiter", "seat", "model", "egress", "health", "verify-isolation"),
+    "Certificates": ("pki", "provision"),
     "This command": ("completion",),
 }
 """How `consilium --help` orders them."""

@@ -15,20 +15,22 @@ PREFIX = "CONSILIUM_"
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 
-_OF_TCP = frozenset({"host", "control_port", "data_port", "admin_port"})
+_OF_TCP = frozenset({"host", "admin_host", "control_port", "data_port", "admin_port"})
 
 
 class Ports(BaseSettings):
-    """CONSILIUM_LISTEN, _HOST, _CONTROL_PORT, _DATA_PORT, _ADMIN_PORT, _SOCKET_DIR, _METRICS_HOST and _PORT.
+    """What the variables CONSILIUM_LISTEN, _HOST, _CONTROL_PORT and so on say: one for each field.
 
-    Port 0 is any free port; the folder of the sockets counts where ``listen`` is ``unix``. Without a port for
-    metrics there are none. Raises `UserError` for a value that cannot be one.
+    ``admin_host`` is where an Arbiter listens for operators, if not at ``host``. Port 0 is any free port; the
+    folder of the sockets counts where ``listen`` is ``unix``. Without a port for metrics there are none.
+    Raises `UserError` for a value that cannot be one.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
 
     listen: Literal["tcp", "unix"] = "tcp"
     host: str = "127.0.0.1"
+    admin_host: str = ""
     control_port: Port = 9998
     data_port: Port = 9999
     admin_port: Port = 9997

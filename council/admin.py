@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 import sys
 import time
 from contextlib import suppress
@@ -16,15 +15,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from consilium import passphrase
-from consilium.bundle import open_bundle
 from consilium.console import Console, json_text, printable
 from consilium.errors import ChannelBroken, ChannelError, ConsiliumError, PeerError, UserError
 from consilium.messages import MAX_SPEECH_BYTES, Status, StatusRequest
-from consilium.ports import Ports
-from consilium.sockets import socket_path
-from consilium.tls import client_context
-from council import operator, orders
+from council import orders
+from council.access import Access
 from council.causes import first_cause
 from council.following import LINK_LOST, REFUSED, Follower
 from council.screen import Showing, open_printer, open_view
@@ -33,9 +28,7 @@ from council.verbs import parser
 
 if TYPE_CHECKING:
     import argparse
-    import ssl
     from collections.abc import Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from consilium.messages import Message
     from council.operator import Operator, Reply
@@ -58,8 +51,7 @@ class Admin:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._ports = Ports.of(host=options.host, admin_port=options.port, socket_dir=options.socket_dir)
-        self._context: ssl.SSLContext
+        self._access = Access(options)
 
     def run(self) -> int:
         """Carry the verb out; return the exit code. Raises `UserError`."""
@@ -68,10 +60,7 @@ class Admin:
         if watching and options.from_seq < 0:
             raise UserError("a record's number counts from 0", hint="--from 0 shows the whole record")
         order = None if watching else orders.order(options, _standard_input)
-        prompt = f"Passphrase of {options.bundle}"
-        secret = passphrase.source(options.passphrase_file, os.environ, prompt=prompt)
-        with open_bundle(options.bundle, secret) as credentials:
-            self._context = client_context(credentials)
+        self._access.open()
         if order is None:
             return anyio.run(self._watch)
         try:
@@ -82,27 +71,11 @@ class Admin:
         except ChannelError as error:
             return self._failed("link_lost", str(error), LINK_LOST)
 
-    def command(self, *words: str) -> str:
-        """The line that carries out ``words`` with the same credentials at the same place."""
-        options = self._options
-        line = ["consilium", "admin", "--bundle", str(options.bundle)]
-        for name in ("passphrase_file", "host", "port", "socket_dir", "server_name"):
-            if (value := getattr(options, name)) is not None:
-                line += [f"--{name.replace('_', '-')}", str(value)]
-        return shlex.join([*line, *words])
-
-    def _connect(self) -> AbstractAsyncContextManager[Operator]:
-        ports, name = self._ports, self._options.server_name
-        if ports.sockets is not None:
-            path = socket_path(ports.sockets, "admin")
-            return operator.connect_path(path, self._context, server_name=name)
-        return operator.connect(ports.host, ports.admin_port, self._context, server_name=name)
-
     async def _watch(self) -> int:
         printer = open_printer()
         view = open_view(printer, as_json=bool(self._options.json), no_color=bool(self._options.no_color))
         follower = Follower(
-            self._connect,
+            self._access.connect,
             view,
             from_seq=self._options.from_seq,
             clock=time.monotonic,
@@ -113,7 +86,7 @@ class Admin:
             return await showing.run(follower.run)
 
     async def _carry_out(self, order: orders.Order) -> int:
-        async with self._connect() as admin:
+        async with self._access.connect() as admin:
             try:
                 reply = await _ask(admin, order.message)
             except PeerError as refusal:
@@ -124,7 +97,7 @@ class Admin:
                     status = await _ask(admin, StatusRequest())
                 hint = ""
                 if isinstance(status, Status):
-                    hint = orders.way_out(self._options.verb, status, self.command)
+                    hint = orders.way_out(self._options.verb, status, self._access.command)
                 return self._refused(refusal, hint)
         self._tell(reply, order)
         return 0
@@ -142,7 +115,7 @@ class Admin:
             return
         console = Console.on(sys.stdout, os.environ, no_color=bool(self._options.no_color))
         if isinstance(reply, Status):
-            tell(reply, console, self.command)
+            tell(reply, console, self._access.command)
         else:
             console.line(order.done)
 

@@ -11,6 +11,9 @@ from council.render import status_lines
 from council.summary import summarise
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from consilium.records import Stored
     from council.course import Verdict
     from council.workspace import Workspace
 
@@ -34,10 +37,15 @@ def close(space: Workspace, verdict: Verdict) -> Closing:
         records, _ = read_records(space.transcript)
     except ConsiliumError:  # none was begun, or it is damaged; `consilium transcript` says how
         records = []
-    status = [line for line in status_lines(summarise(records)) if line[0] not in SHOWN_BEFORE]
+    status = stood(records)
     places = [("Record", str(space.transcript)), ("Read it", f"consilium transcript {space.transcript}")]
     if not space.transcript.exists():
         return Closing(verdict, (), (logs,))
-    return Closing(
-        verdict, tuple(status) if records else (), (*places, logs) if verdict.code else tuple(places)
-    )
+    return Closing(verdict, status, (*places, logs) if verdict.code else tuple(places))
+
+
+def stood(records: Sequence[Stored]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The status lines of a debate, from its record; none where there is no record."""
+    if not records:
+        return ()
+    return tuple(line for line in status_lines(summarise(records)) if line[0] not in SHOWN_BEFORE)

@@ -20,12 +20,13 @@ import anyio
 import orjson
 
 from consilium.config import TurnPolicy
-from consilium.errors import ChannelError, ConsiliumError, PeerError, UserError
+from consilium.errors import ChannelError, ConsiliumError, UserError
 from consilium.messages import Resume, Status, StatusRequest, Terminate
 from consilium.records import Stored, unseal
 from council import operator
 from council.causes import first_cause
 from council.course import FAULT, Course, Verdict
+from council.giving import give
 from council.plan import Starter, course
 from council.processes import Ended, Processes, Said, processes
 from council.screen import SIGNALLED, TICK_SECONDS
@@ -49,9 +50,6 @@ SEATING_SECONDS = 120.0
 
 SETTLE_SECONDS = 1.0
 """After the first sign of trouble, how long the other signs of the same trouble are waited for."""
-
-ORDER_SECONDS = 5.0
-"""How long the Arbiter may take to answer an order."""
 
 CLOSE_SECONDS = 3.0
 """How long TERMINATE may take, and then how long the processes may take to end by themselves."""
@@ -235,15 +233,8 @@ class Driver:
 
     async def _order(self, admin: operator.Operator, order: Order | Resume) -> None:
         """Send what the plan orders."""
-        with anyio.move_on_after(ORDER_SECONDS) as scope:
-            try:
-                await admin.request(order)
-            except PeerError as refusal:
-                self._say(f"The Arbiter refused {order.type}: {refusal.message}.")
-            except ChannelError:
-                return  # the watch meets the same end, and tells it
-        if scope.cancelled_caught:
-            self._say(f"The Arbiter did not answer {order.type} within {ORDER_SECONDS:g} s.")
+        with suppress(ChannelError):  # the watch meets the same end, and tells it
+            await give(admin, order, self._say)
 
     # --- the end -------------------------------------------------------------------------------------
 

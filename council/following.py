@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 import orjson
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
 
+    from consilium.records import Stored
     from council.live import View
     from council.operator import Operator
 
@@ -45,6 +46,16 @@ LINK_LOST = 4
 REFUSED = 1
 
 
+class Companion(Protocol):
+    """Who takes part in what is followed. What it raises ends the connection as the watch would."""
+
+    async def arrive(self, admin: Operator) -> None:
+        """Do what is to be done on a new connection, before the record is asked for."""
+
+    async def hear(self, record: Stored, admin: Operator) -> None:
+        """Take one record, after it was shown."""
+
+
 class Follower:
     """Follows one debate. Call `run` once."""
 
@@ -56,13 +67,20 @@ class Follower:
         from_seq: int,
         clock: Callable[[], float],
         jitter: Callable[[], float],
+        companion: Companion | None = None,
+        patience: float = 0.0,
     ) -> None:
-        """``clock`` is monotonic, in seconds; ``jitter`` gives a factor around 1."""
+        """``clock`` is monotonic, in seconds; ``jitter`` gives a factor around 1.
+
+        ``patience`` is how many seconds an Arbiter is waited for that has not been met yet.
+        """
         self._connect = connect
         self._view = view
         self._next = from_seq
         self._clock = clock
         self._jitter = jitter
+        self._companion = companion
+        self._patience = patience
         self._course = Course(())
         self._debate: str | None = None
         self._pause = FIRST_PAUSE
@@ -91,23 +109,27 @@ class Follower:
     async def _session(self) -> None:
         """Take records over one connection, to its end or to that of the debate."""
         if self._next:
-            async with self._records(0) as records:
+            async with self._records(0) as (_, records):
                 self._take_header(await anext(records, None))
             if self._ending is not None:
                 return
-        async with self._records(self._next) as records:
+        async with self._records(self._next) as (admin, records):
+            if self._companion is not None:
+                await self._companion.arrive(admin)
             async for record in records:
-                self._take(record)
+                stored = self._take(record)
                 if self._ending is not None:
                     return
+                if stored is not None and self._companion is not None:
+                    await self._companion.hear(stored, admin)
 
     @asynccontextmanager
-    async def _records(self, from_seq: int) -> AsyncIterator[Records]:
+    async def _records(self, from_seq: int) -> AsyncIterator[tuple[Operator, Records]]:
         with first_cause():
             async with self._connect() as admin, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._probe, admin)
                 async with aclosing(cast("Records", admin.watch(from_seq))) as records:
-                    yield records
+                    yield admin, records
                 tasks.cancel_scope.cancel()
 
     async def _probe(self, admin: Operator) -> None:
@@ -121,14 +143,14 @@ class Follower:
 
     # --- records -------------------------------------------------------------------------------------
 
-    def _take(self, record: dict[str, Any]) -> None:
+    def _take(self, record: dict[str, Any]) -> Stored | None:
         try:
             stored = unseal(orjson.dumps(record))
         except TranscriptError:
             told = f"Record {self._next} is of a kind that this version does not know; left out."
             self._view.say(told, self._clock())
             self._next += 1
-            return
+            return None
         if isinstance(stored.entry, HeaderRecord):
             self._meet(stored.entry)
         self._next = stored.seq + 1
@@ -136,6 +158,7 @@ class Follower:
         self._course.observe(stored.entry)
         self._view.record(stored, self._clock())
         self._ending = self._ending or self._course.over
+        return stored
 
     def _take_header(self, record: dict[str, Any] | None) -> None:
         """Take the first record of a debate that is followed from a later one."""
@@ -162,11 +185,11 @@ class Follower:
     async def _wait(self, why: str) -> None:
         """Let some time pass before the next attempt; end it when there have been enough of them."""
         now = self._clock()
-        if self._debate is None:
-            self._ending = Verdict(LINK_LOST, "LINK_LOST", why)
-            return
         if self._away_since is None:
             self._away_since, self._pause, self._why = now, FIRST_PAUSE, ""
+        if self._debate is None and now - self._away_since >= self._patience:
+            self._ending = Verdict(LINK_LOST, "LINK_LOST", why)
+            return
         if now - self._away_since > GIVE_UP_SECONDS:
             stood = f"it did not come back within {GIVE_UP_SECONDS / 60:g} minutes; its transcript says more"
             self._ending = Verdict(LINK_LOST, "LINK_LOST", why, stood)

@@ -34,8 +34,13 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class View(Protocol):
     """Where `up` tells what happens. ``now`` is seconds of one monotonic clock."""
 
-    def begin(self, council: Council, folder: Path, now: float, *, endpoint: str | None = None) -> None:
-        """Show what will be debated, by whom, within which caps; ``endpoint``: one's own model server."""
+    def begin(
+        self, council: Council, folder: Path | None, now: float, *, endpoint: str | None = None
+    ) -> None:
+        """Show what will be debated, by whom, within which caps.
+
+        ``folder`` is where its files are, if here; ``endpoint`` one's own model server.
+        """
 
     def doing(self, what: str, now: float) -> None:
         """Say what is under way from now on."""
@@ -94,10 +99,14 @@ class JsonView:
         self._activity = Activity(now)
         self._spoke = now
 
-    def begin(self, council: Council, folder: Path, now: float, *, endpoint: str | None = None) -> None:
+    def begin(
+        self, council: Council, folder: Path | None, now: float, *, endpoint: str | None = None
+    ) -> None:
         """Write ``council``: the whole of it, the folder with its files, and the model server if not ours."""
         tree = council.model_dump(mode="json", exclude_none=True)
-        self._line(now, "council", council=tree, folder=str(folder), endpoint=endpoint)
+        self._line(
+            now, "council", council=tree, folder=None if folder is None else str(folder), endpoint=endpoint
+        )
 
     def doing(self, what: str, now: float) -> None:
         """Write ``doing``."""
@@ -141,11 +150,19 @@ class TextView:
     """Lines for a person. On a terminal the last line is a status line, redrawn at every tick."""
 
     def __init__(
-        self, write: Callable[[str], None], *, width: int, terminal: bool, colour: bool, now: float
+        self,
+        write: Callable[[str], None],
+        *,
+        width: int,
+        terminal: bool,
+        colour: bool,
+        now: float,
+        silence: float = SIGN_OF_LIFE_SECONDS,
     ) -> None:
-        """``width`` is the terminal's, in columns."""
+        """``width`` is the terminal's, in columns; without one, ``silence`` is the longest, in seconds."""
         self._write = write
         self._terminal = terminal
+        self._silence = silence
         self._lines = StringIO()
         # One column stays free: some terminals begin a new line when the last one is filled.
         self._console = Console(self._lines, colour=colour, width=width - 1)
@@ -154,7 +171,9 @@ class TextView:
         self._spoke = now
         self._frame = 0
 
-    def begin(self, council: Council, folder: Path, now: float, *, endpoint: str | None = None) -> None:
+    def begin(
+        self, council: Council, folder: Path | None, now: float, *, endpoint: str | None = None
+    ) -> None:
         """Show topic, seats, caps and folder."""
         self._console.line(("Topic", Style.BOLD))
         self._console.text(council.topic, indent=INDENT)
@@ -168,7 +187,8 @@ class TextView:
         caps = council.caps.model_dump(exclude_none=True)
         told = ", ".join(f"{key.removeprefix('max_')} {value:,.10g}" for key, value in caps.items())
         self._console.line(("Caps    ", Style.BOLD), told)
-        self._console.line(("Folder  ", Style.BOLD), str(folder))
+        if folder is not None:
+            self._console.line(("Folder  ", Style.BOLD), str(folder))
         self._show(now)
 
     def doing(self, what: str, now: float) -> None:
@@ -197,7 +217,7 @@ class TextView:
             spinner = SPINNER[self._frame % len(SPINNER)]
             self._console.line((wrap(printable(f"{spinner} {status}"), self._console.width)[0], Style.DIM))
             self._write("\r\x1b[K" + self._taken().rstrip("\n"))
-        elif now - self._spoke >= SIGN_OF_LIFE_SECONDS:
+        elif now - self._spoke >= self._silence:
             self._console.line((f"… {status}", Style.DIM))
             self._show(now)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilium.errors import UserError
+from consilium.naming import MOMENT
 from consilium.settings import Ports, check_council, load_council
 from council import builtin
 from council.builtin import EMBEDDED_PRESET
@@ -45,7 +46,7 @@ def prepare(options: argparse.Namespace) -> Job:
         _check_models(council, endpoint)
     elif speaks_openai(council):
         model_file()
-    moment = time.strftime("%Y-%m-%d-%H%M%S")
+    moment = time.strftime(MOMENT)
     folder = options.dir or default_folder(DEBATES, time=moment, topic=council.topic)
     return Job(council, ports, Workspace.create(folder, council, roles), endpoint)
 

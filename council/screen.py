@@ -14,7 +14,7 @@ import anyio
 from consilium.cli import READER_LEFT
 from consilium.console import wants_colour
 from council.closing import Closing
-from council.live import JsonView, TextView
+from council.live import SIGN_OF_LIFE_SECONDS, JsonView, TextView
 from council.printer import Printer
 
 if TYPE_CHECKING:
@@ -42,8 +42,13 @@ def open_printer() -> Printer:
     return Printer(sys.stdout.fileno(), sys.stdout.encoding)
 
 
-def open_view(printer: Printer, *, as_json: bool, no_color: bool) -> View:
-    """What is written: JSON lines, or lines for a person that go with the terminal."""
+def open_view(
+    printer: Printer, *, as_json: bool, no_color: bool, silence: float = SIGN_OF_LIFE_SECONDS
+) -> View:
+    """What is written: JSON lines, or lines for a person that go with the terminal.
+
+    Where there is no terminal, ``silence`` is how many seconds may pass without a line.
+    """
     now = time.monotonic()
     if as_json:
         return JsonView(printer.write, now=now)
@@ -53,6 +58,7 @@ def open_view(printer: Printer, *, as_json: bool, no_color: bool) -> View:
         terminal=os.isatty(printer.fd) and os.environ.get("TERM") != "dumb",
         colour=sys.stdout is not None and wants_colour(sys.stdout, os.environ, no_color=no_color),
         now=now,
+        silence=silence,
     )
 
 
@@ -64,11 +70,19 @@ def exit_code(error: OSError) -> int:
 class Showing:
     """Runs what is shown, with signs of life, until its verdict, a signal, or the reader's end."""
 
-    def __init__(self, view: View, printer: Printer, *, farewell: str) -> None:
-        """``farewell`` is said after a signal."""
+    def __init__(
+        self,
+        view: View,
+        printer: Printer,
+        *,
+        farewell: str,
+        closing: Callable[[Verdict], Closing] = lambda verdict: Closing(verdict, (), ()),
+    ) -> None:
+        """``farewell`` is said after a signal; ``closing`` says what is shown of a verdict."""
         self._view = view
         self._printer = printer
         self._farewell = farewell
+        self._closing = closing
         self._work = anyio.CancelScope()
         self._parting = anyio.CancelScope()
         self._stopped: int | None = None
@@ -82,7 +96,7 @@ class Showing:
             tasks.start_soon(self._tick)
             with self._work:
                 verdict = await work()
-                self._view.end(Closing(verdict, (), ()), time.monotonic())
+                self._view.end(self._closing(verdict), time.monotonic())
                 code = verdict.code
             if self._work.cancelled_caught:
                 self._view.say(self._farewell, time.monotonic())

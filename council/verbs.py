@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TypeAlias
 
 from consilium.messages import Phase
+from council.access import add_options
 from council.orders import CHOICES
 
 _Parser: TypeAlias = argparse.ArgumentParser
@@ -77,32 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _common(command: _Parser, *, default: str | None) -> None:
-    group = command.add_argument_group("who you are, and where the Arbiter is")
-    group.add_argument(
-        "--bundle", type=Path, metavar="PATH", default=default, help="your credentials, folder or file"
-    )
-    group.add_argument(
-        "--passphrase-file",
-        type=Path,
-        metavar="FILE",
-        default=default,
-        help="its first line opens the bundle",
-    )
-    group.add_argument("--host", default=default, help="where the Arbiter is (127.0.0.1)")
-    group.add_argument("--port", type=int, metavar="N", default=default, help="its admin port (9997)")
-    group.add_argument(
-        "--socket-dir",
-        type=Path,
-        metavar="DIR",
-        default=default,
-        help="the folder of its UNIX sockets, in place of host and port",
-    )
-    group.add_argument(
-        "--server-name",
-        metavar="NAME",
-        default=default,
-        help="the name in its certificate, if not the host, or localhost behind a socket",
-    )
+    add_options(command, default=default)
     shown = command.add_argument_group("how it is shown")
     shown.add_argument("--json", action="store_true", default=default, help="JSON, for programs")
     shown.add_argument(

@@ -10,12 +10,12 @@ state/<seat>/          what a seat keeps
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from consilium.errors import UserError
+from consilium.naming import debate_name
 from consilium.strict_yaml import dump_tree
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from consilium.config import Council
 
 PRIVATE = 0o700
-SLUG_CHARS = 40
 
 _HEADING = """\
 # The council of this debate, as it was held. To hold it again: consilium up -f council.yaml
@@ -88,14 +87,13 @@ def default_folder(parent: Path, *, time: str, topic: str) -> Path:
 
     Raises `UserError` when it cannot be made.
     """
-    slug = re.sub(r"[^a-z0-9]+", "-", topic.lower())[:SLUG_CHARS].strip("-") or "debate"
-    folder = parent / f"{time}-{slug}"
+    folder = parent / debate_name(time, topic)
     number = 1
     try:
         parent.mkdir(parents=True, exist_ok=True)
         while not _is_new(folder):
             number += 1
-            folder = parent / f"{time}-{slug}-{number}"
+            folder = parent / debate_name(time, topic, number)
     except OSError as error:
         raise UserError(f"{folder} cannot be used: {error.strerror}") from None
     return folder

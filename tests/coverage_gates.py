@@ -14,9 +14,11 @@ PURE = (
     "consilium/chain.py,consilium/codec.py,consilium/config.py,consilium/conversation.py",
     "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/governing.py,consilium/identity.py",
     "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py,consilium/words.py",
+    "consilium/naming.py",
     "council/course.py,council/plan.py,council/summary.py,council/tally.py",
     "pki/build.py,pki/index.py,pki/listing.py,pki/names.py,pki/revocation.py,pki/wanted.py",
     "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/prompts.py,wrapper/refusals.py",
+    "wrapper/egress/hello.py,wrapper/egress/request.py,wrapper/egress/verdicts.py",
     "wrapper/isolation/attempts.py,wrapper/isolation/fence.py,wrapper/isolation/launch.py,wrapper/turn.py",
 )
 

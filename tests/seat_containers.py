@@ -54,12 +54,12 @@ COPY llm /usr/local/bin/llm
 
 def seat_image() -> str:
     """The seat image, without a client."""
-    return build("consilium-test-seat", ROOT / "images/seat/Dockerfile")
+    return build("consilium-test-seat", ROOT / "images/seat/Dockerfile", target="seat")
 
 
 def llm_image() -> str:
     """The seat image with the client `llm`."""
-    return build("consilium-test-llm", ROOT / "images/llm/Dockerfile", f"SEAT={seat_image()}")
+    return build("consilium-test-llm", ROOT / "images/seat/Dockerfile", target="llm")
 
 
 def standin_image(folder: Path) -> str:

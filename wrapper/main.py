@@ -10,6 +10,7 @@ import argparse
 import logging
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,10 @@ import orjson
 
 from consilium.credentials import Credentials
 from consilium.errors import UserError
+from consilium.health import VARIABLE, place
 from consilium.messages import Meta, Reg
 from consilium.ports import Ports
+from consilium.reporting import report_health
 from consilium.settings import load_council
 from consilium.tls import client_context
 from wrapper.adapters.native import NativeAdapter
@@ -34,6 +37,7 @@ from wrapper.prompts import role_prompt_hash, system_prompt
 from wrapper.roles import find_role
 from wrapper.sandbox import Bounds
 from wrapper.seat import Plan, Seat, log
+from wrapper.vitals import Vitals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,6 +112,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add_options(own)
     own.add_argument(
+        "--health-file", type=Path, metavar="FILE", help=f"report health there (default: {VARIABLE})"
+    )
+    own.add_argument(
         "--lifeline", action="store_true", help="leave when standard input ends: the parent is gone"
     )
     return own
@@ -143,7 +150,15 @@ async def _live(options: argparse.Namespace) -> End:
         contribution_chars=council.limits.contribution_chars,
         lifeline=options.lifeline,
     )
-    return await Seat(plan, adapter, _say).run()
+    vitals = Vitals(_say, time.monotonic)
+    seat = Seat(plan, adapter, vitals)
+    vitals.busy_since = lambda: seat.busy_since
+    async with anyio.create_task_group() as tasks:
+        if (health := place(options.health_file)) is not None:
+            tasks.start_soon(report_health, health, vitals.report)
+        end = await seat.run()
+        tasks.cancel_scope.cancel()
+    return end
 
 
 def _participant(council: Council, name: str) -> Participant:

@@ -103,6 +103,8 @@ class Seat:
         self._post, self._inbox = anyio.create_memory_object_stream[SeatEvent](INBOX)
         self._link = Link(plan.address, plan.context, self._post)
         self._turn = anyio.CancelScope()
+        self.busy_since: float | None = None
+        """Since when the owner has been at work on one event; None while it waits for one."""
 
     async def run(self) -> End:
         """Live the seat's whole life; return how it ended."""
@@ -121,7 +123,9 @@ class Seat:
 
     async def _own(self, tasks: TaskGroup) -> End:
         while True:
+            self.busy_since = None
             event = await self._inbox.receive()
+            self.busy_since = anyio.current_time()
             for effect in self._machine.handle(event, anyio.current_time()):
                 if isinstance(effect, End):
                     return effect

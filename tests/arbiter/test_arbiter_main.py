@@ -13,11 +13,13 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute
 from certificates import DAY, clock
 from house import HOST, Wire, connect
 
@@ -27,7 +29,9 @@ from arbiter.observe import NOBODY
 from consilium import cli
 from consilium import messages as m
 from consilium.credentials import Credentials
+from consilium.health import STALE, Report, judge
 from consilium.inspection import inspect
+from consilium.ports import Ports
 from consilium.records import EventRecord, unseal
 from consilium.tls import client_context
 from consilium.transcript import head_path, read_head, read_lines
@@ -54,6 +58,7 @@ class Place:
 
     folder: Path
     authority: Authority
+    record: tuple[str, ...] = ()  # instead of one transcript
 
     @property
     def transcript(self) -> Path:
@@ -64,7 +69,8 @@ class Place:
     ) -> list[str]:
         """A command line; what stands in ``more`` wins."""
         given = ["--council", str(self.folder / "council.yaml"), "--certs", str(self.folder / certs)]
-        return [*given, "--transcript", str(self.transcript), *ports, *more]
+        record = self.record or ("--transcript", str(self.transcript))
+        return [*given, *record, *ports, *more]
 
     def context(self, name: str, profile: Any) -> Any:
         own = self.folder / "certs" / name
@@ -574,3 +580,81 @@ async def test_a_disk_that_takes_no_more_holds_it_up_until_an_operator_ends_it(p
     assert "the debate stands still" in log
     assert "the transcript is not complete" in log
     assert inspect(read_lines(place.transcript)).whole
+
+
+# --- a folder of transcripts, and health ----------------------------------------------------------------
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_in_a_folder_an_unfinished_debate_goes_on_and_a_finished_one_is_followed_by_another(
+    place: Place,
+) -> None:
+    folder = place.folder / "transcripts"
+    place.record = ("--transcripts", str(folder))
+    with running(place) as arbiter:
+        await talk(place, arbiter, m.StatusRequest())
+        arbiter.process.kill()
+    (first,) = folder.glob("*.jsonl")
+    with running(place) as arbiter:
+        await talk(place, arbiter, m.Terminate(reason="enough"))
+        code, _ = await anyio.to_thread.run_sync(arbiter.ends)
+    assert code == 0
+    assert [*folder.glob("*.jsonl")] == [first]
+    kept = first.read_bytes()
+    with running(place) as arbiter:
+        await talk(place, arbiter, m.Terminate())
+        await anyio.to_thread.run_sync(arbiter.ends)
+    assert len([*folder.glob("*.jsonl")]) == 2
+    assert first.read_bytes() == kept
+    assert first.name.endswith("-wrap-it-or-rewrite-it.jsonl")
+
+
+@pytest.mark.e2e
+@pytest.mark.anyio
+async def test_it_reports_its_health(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = place.folder / "health"
+    with running(place, "--health-file", str(path)) as arbiter:
+
+        def opinion() -> tuple[bool, str]:
+            judged = judge(Report.read(path), "arbiter", time.monotonic())
+            return judged.healthy, judged.sentence
+
+        with anyio.fail_after(20):
+            while not opinion()[0]:  # noqa: ASYNC110 - it is another process
+                await anyio.sleep(0.05)
+        assert opinion()[1] == "the arbiter is well: the debate is WAITING_QUORUM"
+        arbiter.process.send_signal(signal.SIGSTOP)  # a process that hangs is found out by its silence
+        late = Report.read(path)
+        assert late is not None
+        assert not judge(late, "arbiter", late.at + STALE + 1).healthy
+        arbiter.process.send_signal(signal.SIGCONT)
+        await talk(place, arbiter, m.Terminate())
+        await anyio.to_thread.run_sync(arbiter.ends)
+
+
+def test_a_disk_that_refuses_is_told_in_its_health() -> None:
+    debate = types.SimpleNamespace(state=m.DebateState.RUNNING, reason=None)
+    house = types.SimpleNamespace(
+        journal=types.SimpleNamespace(failure=None), service=types.SimpleNamespace(busy_since=1.0)
+    )
+
+    def report() -> Report:
+        return main_module._health(debate, house)  # type: ignore[arg-type]  # all that a report needs
+
+    assert judge(report(), "arbiter", time.monotonic()).healthy is False  # at work on one thing since ever
+    house.service.busy_since = None
+    assert judge(report(), "arbiter", time.monotonic()).healthy
+    house.journal.failure = "no space left on device"
+    opinion = judge(report(), "arbiter", time.monotonic())
+    assert not opinion.healthy
+    assert "no space left on device" in opinion.sentence
+
+
+@pytest.mark.anyio
+async def test_the_admin_port_may_have_an_address_of_its_own() -> None:
+    ports = Ports.of(host=HOST, admin_host="127.0.0.2", control_port=0, data_port=0, admin_port=0)
+    async with contextlib.AsyncExitStack() as stack:
+        listeners = await main_module._listen(ports, stack)
+        found = {name: each[0].extra(SocketAttribute.local_address)[0] for name, each in listeners.items()}
+    assert found == {"control": HOST, "data": HOST, "admin": "127.0.0.2"}

@@ -296,7 +296,7 @@ def test_what_is_no_port_is_told_with_the_variable(monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LISTEN", "HOST", "CONTROL_PORT", "DATA_PORT", "ADMIN_PORT", "SOCKET_DIR"):
+    for name in ("LISTEN", "HOST", "ADMIN_HOST", "CONTROL_PORT", "DATA_PORT", "ADMIN_PORT", "SOCKET_DIR"):
         monkeypatch.delenv(f"CONSILIUM_{name}", raising=False)
 
 

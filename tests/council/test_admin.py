@@ -558,7 +558,7 @@ class Watch:
         self.code: int | None = None
         argv = ["--bundle", str(desk.bundle), "--port", str(desk.port), "watch", *words]
         self._command = admin.Admin(parser().parse_args(argv))
-        self._command._context = desk.home.context("watcher", "operator")
+        self._command._access._context = desk.home.context("watcher", "operator")
 
     async def run(self) -> None:
         self.code = await self._command._watch()
@@ -621,7 +621,7 @@ async def test_a_watch_with_a_participant_s_bundle_is_refused(
 ) -> None:
     async with table(tmp_path, capfd) as (desk, _, _):
         command = admin.Admin(parser().parse_args(["--bundle", "x", "--port", str(desk.port), "watch"]))
-        command._context = desk.home.context("ada")
+        command._access._context = desk.home.context("ada")
         assert await command._watch() == 1
     told = " ".join(capfd.readouterr().out.split())
     assert "refused this connection: a certificate of role participant may not use this channel." in told

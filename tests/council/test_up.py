@@ -112,7 +112,9 @@ class Seen:
     entries: list[AnyEntry] = field(default_factory=list)
     ticks: int = 0
 
-    def begin(self, council: Council, folder: Path, now: float, *, endpoint: str | None = None) -> None: ...
+    def begin(
+        self, council: Council, folder: Path | None, now: float, *, endpoint: str | None = None
+    ) -> None: ...
 
     def doing(self, what: str, now: float) -> None:
         self.steps.append(what)
@@ -410,7 +412,7 @@ class TestDriver:
 async def test_an_order_that_is_never_answered_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_module, "ORDER_SECONDS", 0.05)
+    monkeypatch.setattr("council.giving.ORDER_SECONDS", 0.05)
     held = Held(tmp_path, council("one"))
 
     class Deaf:

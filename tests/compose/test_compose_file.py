@@ -1,0 +1,120 @@
+"""`compose.yaml` and its page, held against the programs and the council file. No engine is needed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from consilium.cli import COMMANDS
+from consilium.settings import load_council
+from council import builtin
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if service["image"].startswith("consilium-")]
+PAGE = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+SEATS = [seat.name for seat in builtin.council().participants]
+
+
+def understood(words: list[str]) -> None:
+    """Have the command's own parser read ``words``, which it may not refuse."""
+    module = import_module(COMMANDS[words[0]][0].partition(":")[0])
+    module.parser().parse_args(words[1:])
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_service_s_command_is_one(name: str) -> None:
+    service = SERVICES[name]
+    words = [*service.get("entrypoint", ["consilium"]), *service["command"]]
+    if words[-1] == "--help":  # `transcript` has to be told what to do
+        words[-1:] = ["show", "x.jsonl"]
+    understood(words[1:])
+
+
+def test_there_is_a_service_a_certificate_and_a_volume_for_every_participant_of_the_council_file() -> None:
+    council = load_council(ROOT / "council.yaml")
+    assert [seat.name for seat in council.participants] == SEATS
+    assert {name for name, service in SERVICES.items() if "consilium-llm" in service["image"]} == set(SEATS)
+    for seat in SEATS:
+        assert SERVICES[seat]["command"] == [f"--name={seat}"]
+        assert f"./certs/{seat}:/etc/consilium/certs:ro" in SERVICES[seat]["volumes"]
+        assert f"{seat}:/var/lib/consilium" in SERVICES[seat]["volumes"]
+        assert seat in COMPOSE["volumes"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_service_is_hardened(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["pids_limit"] <= 200
+    assert service["mem_limit"]
+    assert service["logging"]["options"]["max-size"]
+    assert "privileged" not in service
+    assert not any("docker.sock" in str(volume) for volume in service.get("volumes", ()))
+
+
+def test_what_is_published_is_for_this_machine() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert not any("9997" in port for port in ports)  # §15.2: never
+
+
+def test_only_the_proxy_is_outside() -> None:
+    inside = {name for name, network in COMPOSE["networks"].items() if network and network.get("internal")}
+    assert inside == {"council", "egress", "operator"}
+    assert [name for name, service in SERVICES.items() if "wan" in service.get("networks", ())] == ["egress"]
+    for name in SEATS:
+        assert SERVICES[name]["networks"] == ["council", "egress"]
+        assert SERVICES[name]["dns"] == ["127.0.0.1"]
+
+
+def commands(kind: str) -> list[str]:
+    """The command lines of the page's blocks of one kind, with their continuations."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    texts = [re.sub(r"\\\n\s*", "", text) for found, text in blocks if found == kind]
+    return [line for text in texts for line in text.splitlines()]
+
+
+UNITS = [line.partition("=")[2] for line in commands("ini") if line.startswith("ExecStart=")]
+TYPED = [
+    part.strip()
+    for line in commands("")
+    if line.startswith(("$ ", "# "))
+    for part in line[2:].partition("    (")[0].split("&&")
+]
+
+
+@pytest.mark.parametrize("line", UNITS)
+def test_the_page_s_units_start_commands_that_there_are(line: str) -> None:
+    program, *words = shlex.split(line.replace("%i", "ada"))
+    assert program == "/opt/consilium/bin/consilium"
+    understood(words)
+
+
+@pytest.mark.parametrize("line", [line for line in TYPED if line.startswith("consilium ")])
+def test_the_page_s_commands_are_understood(line: str) -> None:
+    understood(shlex.split(line)[1:])
+
+
+@pytest.mark.parametrize("line", [line for line in TYPED if line.startswith("docker compose run --rm ")])
+def test_the_page_s_one_off_services_are_understood(line: str) -> None:
+    _, _, _, _, name, *words = shlex.split(re.split(r"\s{4,}", line)[0])
+    words = words or SERVICES[name]["command"]
+    if name == "transcript" and words[0] not in ("show", "verify"):
+        words = ["show", *words]  # `consilium transcript FILE` is short for it
+    understood([*SERVICES[name].get("entrypoint", ["consilium"])[1:], *words])
+
+
+def test_the_page_has_such_lines_at_all() -> None:
+    assert len(UNITS) == 2
+    assert len(TYPED) > 20

@@ -1,0 +1,115 @@
+"""`consilium egress`: whom its options allow, and its process from its first line to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from consilium.errors import UserError
+from wrapper.egress import main as egress
+from wrapper.egress.proxy import dial, resolve
+
+COUNCIL = """\
+topic: x
+participants:
+  - name: ada
+    preset: llm
+caps: {max_rounds: 1}
+"""
+
+
+def test_what_is_allowed_comes_from_council_presets_and_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Known:
+        def __init__(self, name: str) -> None:
+            self.network = self
+            self.hosts = (f"api.{name}.test",)
+
+    monkeypatch.setattr(egress, "load_preset", Known)
+    (tmp_path / "council.yaml").write_text(COUNCIL)
+    found = egress.allowed(tmp_path / "council.yaml", ["codex"], ["proxy.example.org"])
+    assert found == {"api.llm.test", "api.codex.test", "proxy.example.org"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ([], "nobody may be reached"),
+        (["--allow", "*.example.org"], "no host's full name"),
+        (["--allow", "93.184.216.34"], "no host's full name"),
+        (["--preset", "nonesuch"], "no preset called 'nonesuch'"),
+        (["--council", "/no/such/file"], "/no/such/file"),
+        (["--preset", "llm", "--port", "70000"], "--port 70000"),
+        (["--preset", "llm", "--metrics-port", "-1"], "--metrics-port -1"),
+        (["--preset", "llm", "--host", "192.0.2.1"], "nothing can listen on 192.0.2.1"),
+        (
+            ["--preset", "llm", "--metrics-host", "192.0.2.1", "--metrics-port", "0"],
+            "metrics cannot be served on 192.0.2.1",
+        ),
+    ],
+)
+def test_what_cannot_be_carried_out(argv: list[str], told: str) -> None:
+    with pytest.raises(UserError, match=told.replace("*", r"\*")):
+        egress.main(argv)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    return port
+
+
+def connected(port: int) -> socket.socket:
+    end = time.monotonic() + 20
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=20)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def test_the_process_serves_counts_and_ends_when_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    port, metrics = free_port(), free_port()
+    found: dict[str, bytes] = {}
+
+    def visit() -> None:
+        try:
+            with connected(port) as client:
+                client.sendall(b"CONNECT other.test:443 HTTP/1.1\r\n\r\n")
+                found["answer"] = client.makefile("rb").read()
+            with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=20) as page:
+                found["metrics"] = page.read()
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    visitor = threading.Thread(target=visit)
+    visitor.start()
+    words = ["--allow", "api.example.org", "--port", str(port), "--metrics-port", str(metrics)]
+    assert egress.main(words) == 0
+    visitor.join()
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"event": "listening", "hosts": ["api.example.org"], "metrics": metrics, "port": port}
+    assert found["answer"].startswith(b"HTTP/1.1 403 Forbidden")
+    lines = found["metrics"].decode().splitlines()
+    assert 'consilium_egress_requests_total{outcome="host"} 1.0' in lines
+    assert 'consilium_egress_requests_total{outcome="allowed"} 0.0' in lines
+    assert 'consilium_egress_bytes_total{direction="out"} 0.0' in lines
+
+
+@pytest.mark.anyio
+async def test_names_are_resolved_and_addresses_dialled_by_this_machine() -> None:
+    assert set(await resolve("localhost")) <= {"127.0.0.1", "::1"}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        stream = await dial("127.0.0.1", server.getsockname()[1])
+        await stream.aclose()
