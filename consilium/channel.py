@@ -17,7 +17,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from consilium.codec import Line, encode
-from consilium.errors import ChannelBroken, PeerError
+from consilium.errors import ChannelBroken, ChannelRefused, Objection, PeerError
 from consilium.framing import MAX_LINE_BYTES, LineFramer
 from consilium.messages import Message
 from consilium.sockets import SERVER_NAME
@@ -161,7 +161,12 @@ async def _reach(
             return await TlsStream.handshake(raw, context, server_side=False, server_hostname=server_name)
         except (ChannelBroken, OSError, ValueError) as error:
             words = _words(error) if isinstance(error, OSError) else str(error)
-            raise ChannelBroken(f"no connection to the Arbiter at {where}: {words}") from error
+            words = f"no connection to the Arbiter at {where}: {words}"
+            if isinstance(error, ChannelRefused):
+                raise ChannelRefused(words, error.objection) from error
+            if isinstance(error, ValueError):  # no certificate could bear such a name
+                raise ChannelRefused(words, Objection.PEER_NAME) from error
+            raise ChannelBroken(words) from error
     assert scope.cancelled_caught
     raise ChannelBroken(f"the Arbiter at {where} did not answer within {seconds:g} seconds")
 

@@ -190,7 +190,10 @@ class Pong(Message):
 
 
 class RegOk(Message):
-    """Registered (§5.4). ``required`` and ``disconnect_policy`` are the values applied."""
+    """Registered (§5.4). ``required`` and ``disconnect_policy`` are the values applied.
+
+    ``speech_bytes`` is an addition: the longest SPEECH that is taken, for a seat without the council file.
+    """
 
     type: Literal["REG_OK"] = "REG_OK"
     session_id: Token
@@ -203,6 +206,7 @@ class RegOk(Message):
     disconnect_policy: DisconnectPolicy
     data_token: Token
     heartbeat_interval_ms: Millis
+    speech_bytes: Count | None = None
 
 
 class StateOk(Message):

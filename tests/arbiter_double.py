@@ -130,6 +130,10 @@ class ArbiterDouble:
         }
         self._peers: list[Peer[Any]] = []
 
+    def present(self, context: ssl.SSLContext) -> None:
+        """Be somebody else from the next connection on."""
+        self._context = context
+
     async def control(self) -> Peer[Any]:
         """The next control connection."""
         return await self._next("control")
