@@ -171,15 +171,21 @@ async def _reach(
     raise ChannelBroken(f"the Arbiter at {where} did not answer within {seconds:g} seconds")
 
 
-def _words(error: OSError) -> str:
-    """Find the system's own words below what was made of them; of several addresses, the first one's."""
+def system_error(error: BaseException) -> OSError | None:
+    """Find the system's own error below what was made of it; of several addresses, the first one's."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ExceptionGroup):
             cause = cause.exceptions[0]
         if isinstance(cause, OSError) and cause.errno:
-            # Name resolution counts below zero, and has its words in the error itself.
-            words = os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
-            return words.lower()
+            return cause
         cause = cause.__cause__
-    return str(error)
+    return None
+
+
+def _words(error: OSError) -> str:
+    found = system_error(error)
+    if found is None or not found.errno:
+        return str(error)
+    # Name resolution counts below zero, and has its words in the error itself.
+    return (os.strerror(found.errno) if found.errno > 0 else str(found.strerror)).lower()

@@ -101,9 +101,10 @@ class FromData:
 
 @dataclass(frozen=True, slots=True)
 class LinkLost:
-    """A connection is gone, for whatever cause; ``reason`` says which and why."""
+    """A connection is gone, or never came; ``reason`` says which and why, ``hint`` what may help."""
 
     reason: str
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +222,12 @@ class SendData:
 class OpenControl:
     """Be rid of the link that there is, if there is one; wait, and connect the control channel anew.
 
-    ``why`` says why that is necessary, when it has not been said yet.
+    ``why`` says why that is necessary, when it has not been said yet, and ``hint`` what may help.
     """
 
     knock: Knock
     why: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,15 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import anyio
 
-from consilium.channel import DIAL_SECONDS, dial, dial_path
+from consilium.channel import DIAL_SECONDS, dial, dial_path, system_error
 from consilium.codec import Codec
 from consilium.conversation import SILENT_INTERVALS, Beat, Heartbeat
 from consilium.errors import ChannelError, ChannelRefused, PeerError
@@ -48,6 +50,27 @@ SEND_SECONDS = 5.0
 
 PARTING_SECONDS = 2.0
 """How long the control connection may outlive the data connection, to say why it ended."""
+
+
+_OBSTACLES = {
+    errno.ECONNREFUSED: "Nobody listens on that port: is the Arbiter running, and open to other machines?",
+    errno.ECONNRESET: "Something took the connection and dropped it: is there an Arbiter behind it?",
+    errno.EHOSTUNREACH: "This machine finds no way there: is it on the right network, or VPN?",
+    errno.ENETUNREACH: "This machine finds no way there: is it on the right network, or VPN?",
+    errno.ENOENT: "There is no such socket: is the Arbiter running, and is this its folder?",
+}
+_NO_NAME = "The name leads nowhere: check how it is spelt, and the name server of this machine"
+_NO_ANSWER = "No answer at all: does a firewall keep the port, or is the address another one now?"
+
+
+def obstacle(error: BaseException) -> str:
+    """What may help against ``error``, for which no connection came about; empty if nothing is known."""
+    found = system_error(error)
+    if isinstance(found, socket.gaierror):
+        return _NO_NAME
+    if found is not None and found.errno:
+        return _OBSTACLES.get(found.errno, "")
+    return _NO_ANSWER if error.__cause__ is None else ""
 
 
 class Inbox(Protocol):
@@ -125,7 +148,7 @@ class _Wire(Generic[In]):
         if isinstance(error, ChannelRefused) and not self._heard:
             return LinkRefused(str(error), error.objection)
         if self._channel is None:
-            return LinkLost(str(error))
+            return LinkLost(str(error), obstacle(error))
         return LinkLost(f"the {self.name} connection is lost: {self._given_up or error}")
 
     async def aclose(self) -> None:

@@ -159,8 +159,8 @@ class Seat:
                 await self._link.send_control(message)
             case SendData(message):
                 await self._link.send_data(message)
-            case OpenControl(knock, why):
-                self._connect(knock.wait(self._chance.random()), knock.within, why, tasks)
+            case OpenControl():
+                self._connect(effect, tasks)
             case OpenData(heartbeat):
                 self._link.bind(heartbeat)
             case Tell(news, facts):
@@ -177,13 +177,16 @@ class Seat:
             case _:
                 assert_never(effect)
 
-    def _connect(self, wait: float, within: float, why: str, tasks: TaskGroup) -> None:
+    def _connect(self, how: OpenControl, tasks: TaskGroup) -> None:
+        wait = how.knock.wait(self._chance.random())
         self._link.drop()
         self._link, self._line = self._new_link()
-        tasks.start_soon(self._link.run, wait, within)
-        if why:
-            self._tell(News.WAITING, {"reason": why, "next_try_ms": round(wait * 1000)})
-            log.warning("%s; the next try is in %.1f s", clean_line(why, NOTE_CHARS), wait)
+        tasks.start_soon(self._link.run, wait, how.knock.within)
+        if how.why:
+            next_try = round(wait * 1000)
+            self._tell(News.WAITING, {"reason": how.why, "hint": how.hint, "next_try_ms": next_try})
+            told = clean_line(f"{how.why}. {how.hint}" if how.hint else how.why, NOTE_CHARS)
+            log.warning("%s (the next try is in %.1f s)", told, wait)
 
     def _tell(self, news: News, facts: Facts) -> None:
         """Say it as one flat object; what the Arbiter or the client worded is cleaned for a line."""

@@ -234,12 +234,12 @@ class SeatMachine:
     # --- a link that is gone, and the next one -------------------------------------------------------
 
     def _link_lost(self, event: events.LinkLost) -> list[Effect]:
-        return self._try_again(Outcome.LINK_LOST, event.reason + self._complaint)
+        return self._try_again(Outcome.LINK_LOST, event.reason + self._complaint, event.hint)
 
     def _link_refused(self, event: events.LinkRefused) -> list[Effect]:
         return self._end(Outcome.REFUSED, f"{event.reason}. {advice(event.objection)}", event.objection)
 
-    def _try_again(self, outcome: Outcome, reason: str) -> list[Effect]:
+    def _try_again(self, outcome: Outcome, reason: str, hint: str = "") -> list[Effect]:
         """§17.6: reconnection is registration, under the same name, with whatever the chat remembers.
 
         The reason is said when it is a new one: once, and not at each of the tries that follow.
@@ -247,12 +247,15 @@ class SeatMachine:
         knock = self._reconnection.failed(self._now)
         if knock is None:
             limit = self._reconnection.limit
-            return self._end(outcome, reason + (f"; given up after {limit:g} seconds" if limit else ""))
+            given_up = f"; given up after {limit:g} seconds" if limit else ""
+            return self._end(outcome, reason + given_up + (f". {hint}" if hint else ""))
         self.state = SeatState.OFFLINE
         self._complaint = ""
-        news = reason if reason != self._trouble else ""
+        opening = events.OpenControl(knock)
+        if reason != self._trouble:
+            opening = events.OpenControl(knock, reason, hint)
         self._trouble = reason
-        return [*self._floor.leave("the connection is gone"), events.OpenControl(knock, news)]
+        return [*self._floor.leave("the connection is gone"), opening]
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -374,7 +374,7 @@ async def test_a_seat_comes_back_with_its_chat_and_takes_its_next_turn(
     waiting = life.said[4]
     assert waiting["reason"].startswith("the control connection is lost: ")
     assert 50 <= waiting["next_try_ms"] <= 100
-    assert "the next try is in 0.1 s" in caplog.text
+    assert "(the next try is in 0.1 s)" in caplog.text
 
 
 @pytest.mark.usefixtures("_quick_returns")

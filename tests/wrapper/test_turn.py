@@ -182,9 +182,9 @@ def test_only_less_than_was_asked_for_is_a_warning(
     asked: tuple[bool, str], granted: tuple[bool, str], weight: ev.Weight | None, said: str
 ) -> None:
     policy = m.DisconnectPolicy
-    machine = SeatMachine(
-        m.Reg(name="ada", required=asked[0], disconnect_policy=policy(asked[1])), speech_bytes=1000
-    )
+    reg = m.Reg(name="ada", required=asked[0], disconnect_policy=policy(asked[1]))
+    once = Reconnection(patience=0, give_up_after=0)
+    machine = SeatMachine(reg, speech_bytes=1000, reconnection=once)
     machine.state = SeatState.REGISTERING
     reply = reg_ok(required=granted[0], disconnect_policy=policy(granted[1]))
     _registered, *more = [note for note in machine.handle(ev.FromControl(reply), 0) if isinstance(note, Note)]
