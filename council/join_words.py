@@ -14,7 +14,7 @@ ARRIVE_SECONDS = 300.0
 EXAMPLES = """\
 examples:
   consilium join council.example.org --bundle guest.p12 --name guest_claude --preset claude --role sceptic
-  consilium join 192.0.2.7 --server-name council --bundle guest/ --name guest --preset llm --model small
+  consilium join 192.0.2.7 --server-name council --bundle guest --name guest --preset llm --role sceptic
   consilium join council.example.org --bundle guest.p12 --name guest_claude --preset claude --check
 
 BUNDLE is a file (PKCS#12 or PEM) or a folder, as you were sent it. The passphrase of a file comes from
@@ -24,8 +24,8 @@ with your login; what it remembers of the debate is kept in the folder of --stat
 A lost connection is taken up again by itself, with the chat as it was; the debate waits for its operator.
 Ctrl-C leaves the debate; the same command comes back to it.
 
-Exit codes: 0 the debate ended or you left, 2 a mistake in the command, 3 refused by the Arbiter, 4 not reached
-or lost for good, 1 anything else, also a --check that found something wrong."""
+Exit codes: 0 the debate ended or you left, 2 a mistake in the command, 3 refused by the Arbiter, 4 not
+reached or lost for good, 1 anything else, also a --check that found something wrong."""
 
 
 def parser() -> argparse.ArgumentParser:
