@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ from wrapper.seat import Plan, Seat, log
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from consilium.messages import Meta
     from wrapper.adapters.base import ParticipantAdapter
@@ -75,8 +75,8 @@ class Join:
         identity = guest.identity(_now())
         life = validity(guest.der, _now()).sentence
         self._found(Found(ok=True, sentence=f"bundle: {identity.subject} of {identity.trust_domain}, {life}"))
-        self._log_warnings()
-        return anyio.run(self._join, participant, role, guest, address)
+        with self._warnings():
+            return anyio.run(self._join, participant, role, guest, address)
 
     def _guest(self) -> Guest:
         options = self._options
@@ -143,13 +143,18 @@ class Join:
 
     # --- what is said --------------------------------------------------------------------------------
 
-    def _log_warnings(self) -> None:
+    @contextmanager
+    def _warnings(self) -> Iterator[None]:
         """What the seat warns of belongs between the lines that it says."""
         handler = logging.StreamHandler(sys.stderr)
         stamped = logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S")
         handler.setFormatter(logging.Formatter("%(message)s") if self._options.json else stamped)
         handler.setLevel(logging.WARNING)
         log.addHandler(handler)
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
 
     def _found(self, found: Found) -> None:
         """One step before there is a seat."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,10 +22,10 @@ from houses import open_house
 import wrapper.link as link_module
 from consilium import messages as m
 from consilium import tls
-from consilium.errors import Objection
+from consilium.errors import ChannelBroken, Objection
 from consilium.tls import client_context, server_context
 from wrapper import events as ev
-from wrapper.link import Address, Link
+from wrapper.link import Address, Link, obstacle
 
 if TYPE_CHECKING:
     import ssl
@@ -348,6 +349,29 @@ async def test_a_data_connection_that_is_closed_without_a_word_is_lost(
     await data.close()
     lost = await seat.gets(ev.LinkLost)
     assert lost.reason == "the data connection is lost: the Arbiter closed the connection"
+
+
+def broken(cause: BaseException | None) -> ChannelBroken:
+    error = ChannelBroken("no connection")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "Nobody listens on that port"),
+        (OSError(errno.EHOSTUNREACH, "no route"), "right network, or VPN"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "The name leads nowhere"),
+        (None, "does a firewall keep the port"),
+        (OSError(errno.EMFILE, "too many"), ""),
+        (ChannelBroken("hung up"), ""),
+    ],
+)
+def test_what_may_help_is_said_by_the_systems_own_error(cause: BaseException | None, words: str) -> None:
+    hint = obstacle(broken(cause))
+    assert words in hint
+    assert bool(words) is bool(hint)
 
 
 # --- a link that is dropped --------------------------------------------------------------------------
