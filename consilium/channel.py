@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from collections import deque
 from itertools import count
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+from anyio.abc import SocketAttribute
 
 from consilium.codec import Line, encode
 from consilium.errors import ChannelBroken, ChannelRefused, Objection, PeerError
@@ -37,6 +39,15 @@ In = TypeVar("In", bound=Message)
 
 DIAL_SECONDS = 10.0
 """How long a client tries to reach the Arbiter before it says that it cannot."""
+
+
+KEEP_ALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6),
+)
+"""After 30 s of silence, a sign of life that only TCP sees."""
 
 
 class Channel(Generic[In]):
@@ -122,7 +133,7 @@ async def dial(
     cannot be used. The Arbiter may yet refuse our certificate: that shows at the first `receive`.
     """
     where = f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
-    stream = await _reach(where, lambda: anyio.connect_tcp(host, port), context, server_name or host, timeout)
+    stream = await _reach(where, lambda: _connect_tcp(host, port), context, server_name or host, timeout)
     return Channel(stream, codec, prefix=prefix, limit=limit)
 
 
@@ -143,6 +154,14 @@ async def dial_path(
     name = server_name or SERVER_NAME
     stream = await _reach(str(path), lambda: connect_unix(path), context, name, timeout)
     return Channel(stream, codec, prefix=prefix, limit=limit)
+
+
+async def _connect_tcp(host: str, port: int) -> ByteStream:
+    stream = await anyio.connect_tcp(host, port)
+    # A data connection is silent for as long as the others speak, and routers forget what is silent.
+    for level, option, value in KEEP_ALIVE:
+        stream.extra(SocketAttribute.raw_socket).setsockopt(level, option, value)
+    return stream
 
 
 async def _reach(

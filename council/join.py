@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from consilium.tls import client_context
 from council.join_check import Found, Guest, remedy, steps
 from council.join_telling import Teller
 from council.join_words import parser
-from wrapper.adapters.keeping import CHAT_FILE
+from wrapper.adapters.keeping import CHAT_FILE, write_whole
 from wrapper.clean import clean_text
 from wrapper.link import Address
 from wrapper.main import EXIT_CODES, client, say_json
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from consilium.messages import Meta
     from wrapper.adapters.base import ParticipantAdapter
     from wrapper.events import End
+
+DEBATE_FILE = "debate"
+"""Where the id of the debate is kept that the chat beside it belongs to."""
 
 TURN_SECONDS = 7 * 24 * 3600.0
 """The client's own bound on a turn: none in effect, for each TURN_START brings the council's."""
@@ -63,6 +67,7 @@ class Join:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._teller = Teller()
+        self._note: Path
 
     def run(self) -> int:
         """Carry the command out; return the exit code. Raises `UserError`."""
@@ -99,9 +104,11 @@ class Join:
             return await self._check(guest, address)
         hashed = role_prompt_hash(prompt) if prompt else None
         meta = meta.model_copy(update={"role_label": label, "role_prompt_hash": hashed})
+        self._note = folder / DEBATE_FILE
         plan = self._plan(meta, system_prompt(prompt, end_token=False), guest, address)
         if await anyio.Path(folder / CHAT_FILE).exists():
-            kept = f"chat: goes on with the one in {folder}; for another debate, give --new-chat"
+            plan = replace(plan, debate_id=_kept(self._note))
+            kept = f"chat: goes on with the one in {folder}"
             self._found(Found(ok=True, sentence=kept))
         return await self._sit(plan, adapter, guest)
 
@@ -165,6 +172,9 @@ class Join:
         _write(f"{'ok' if found.ok else 'no'}  {found.sentence}{hint}")
 
     def _say(self, event: Mapping[str, Any]) -> None:
+        if event.get("debate_id"):
+            with suppress(OSError):  # A full disk will be told of the chat; without a note, the chat is kept.
+                write_whole(self._note, str(event["debate_id"]).encode())
         if self._options.json:
             say_json(event)
             return
@@ -242,6 +252,13 @@ def _state(options: argparse.Namespace, address: Address) -> Path:
         except OSError as error:
             raise UserError(f"{folder} cannot be put aside: {error.strerror}") from error
     return folder
+
+
+def _kept(note: Path) -> str | None:
+    """The debate that the chat beside ``note`` belongs to, if that was ever known."""
+    with suppress(OSError, UnicodeDecodeError):
+        return note.read_text("utf-8").strip() or None
+    return None
 
 
 def _state_home() -> Path:

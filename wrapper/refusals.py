@@ -98,3 +98,11 @@ def may_change(code: str) -> bool:
 def advice(objection: Objection) -> str:
     """What to do about an ``objection`` of TLS, which trying again will not change."""
     return _ADVICE[objection]
+
+
+def another_debate(held: str | None, kept: str) -> str:
+    """What a seat says that finds the debate ``held`` where its chat is of the debate ``kept``."""
+    return (
+        f"another debate is held there now, {held}; the chat of this seat is of {kept}. Begin a new chat for "
+        "it: `consilium join --new-chat`, or another folder for --state"
+    )

@@ -85,6 +85,7 @@ class Plan:
 
     ``patience`` is for how many seconds it tries to take its seat at first, ``give_up_after`` for how many it
     tries to come back after a loss; ``lifeline`` makes it leave when its standard input ends.
+    ``debate_id`` is the debate that its chat belongs to, where that is known.
     """
 
     reg: Reg
@@ -96,6 +97,7 @@ class Plan:
     speech_bytes: int
     contribution_chars: int
     lifeline: bool
+    debate_id: str | None = None
 
 
 class _Slot:
@@ -117,7 +119,12 @@ class Seat:
         self._adapter = adapter
         self._say = say
         reconnection = Reconnection(patience=plan.patience, give_up_after=plan.give_up_after)
-        self._machine = SeatMachine(plan.reg, speech_bytes=plan.speech_bytes, reconnection=reconnection)
+        self._machine = SeatMachine(
+            plan.reg,
+            speech_bytes=plan.speech_bytes,
+            reconnection=reconnection,
+            debate_id=plan.debate_id,
+        )
         self._post, self._inbox = anyio.create_memory_object_stream[_Posted](INBOX)
         self._ours = _Slot(self._post)
         self._link, self._line = self._new_link()

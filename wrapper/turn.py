@@ -19,7 +19,7 @@ from consilium.errors import ErrorCode
 from wrapper import events
 from wrapper.events import End, News, Note, Outcome, SendControl, SendData, Tell, Weight
 from wrapper.floor import BrokenOrder, Floor, as_reason
-from wrapper.refusals import advice, explain, may_change
+from wrapper.refusals import advice, another_debate, explain, may_change
 
 if TYPE_CHECKING:
     from consilium.errors import Objection
@@ -61,14 +61,25 @@ def _table(*rows: tuple[type, Iterable[SeatState], Handler]) -> Table:
 class SeatMachine:
     """One seat in one debate. `handle` never raises and never waits."""
 
-    def __init__(self, reg: messages.Reg, *, speech_bytes: int, reconnection: Reconnection) -> None:
-        """``reg`` is what the seat asks for; ``speech_bytes`` bounds a SPEECH, unless the Arbiter says."""
+    def __init__(
+        self,
+        reg: messages.Reg,
+        *,
+        speech_bytes: int,
+        reconnection: Reconnection,
+        debate_id: str | None = None,
+    ) -> None:
+        """``reg`` is what the seat asks for; ``speech_bytes`` bounds a SPEECH, unless the Arbiter says.
+
+        ``debate_id`` is the debate that the seat's chat belongs to, where there is one.
+        """
         self.state = SeatState.OFFLINE
         self.participant_id = ""
         self._reg = reg
         self._session_id = self._data_token = ""
         self._reconnection = reconnection
         self._floor = Floor(speech_bytes=speech_bytes)
+        self._debate_id = debate_id
         self._memory_lost = False
         self._complaint = ""
         self._trouble = ""
@@ -113,6 +124,12 @@ class SeatMachine:
     def _registered(self, message: messages.RegOk) -> list[Effect]:
         if message.heartbeat_interval_ms == 0:
             return self._fault("REG_OK announces a heartbeat of 0 ms")
+        if self._debate_id is not None and message.debate_id not in (None, self._debate_id):
+            farewell = SendControl(messages.Unreg(reason="this seat's chat is of another debate"))
+            return self._end(
+                Outcome.REFUSED, another_debate(message.debate_id, self._debate_id), farewell=[farewell]
+            )
+        self._debate_id = message.debate_id or self._debate_id
         self.state = SeatState.REGISTERED
         self.participant_id = message.participant_id
         self._session_id, self._data_token = message.session_id, message.data_token
@@ -134,6 +151,7 @@ class SeatMachine:
             "debate_state": message.debate_state.value,
             "phase": message.phase.value,
             "topic": message.topic,
+            "debate_id": message.debate_id or "",
         }
         return [*effects, Tell(News.REGISTERED, facts), events.OpenData(message.heartbeat_interval_ms / 1000)]
 

@@ -117,6 +117,33 @@ def test_a_chat_that_is_there_is_gone_on_with_unless_a_new_one_is_wanted(
     assert len(list(tmp_path.glob("mine*"))) == 2, "the old chat is put aside, not thrown away"
 
 
+def test_a_chat_of_another_debate_is_not_brought_along(
+    council: Council, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def debate(name: str) -> Script:
+        async def hold(arbiter: ArbiterDouble) -> None:
+            seat = await arbiter.seat(debate_id=name)
+            await seat.assign(1)
+            await seat.finish_after(m.TurnEnd)
+
+        return hold
+
+    async def hear_unreg(arbiter: ArbiterDouble) -> None:
+        control, _ = await arbiter.register(debate_id="two")
+        await control.hear(m.Unreg)
+
+    state = ("--state", str(tmp_path / "mine"))
+    for script, more, code in (
+        (debate("one"), (), 0),
+        (debate("one"), (), 0),
+        (hear_unreg, (), 3),
+        (debate("two"), ("--new-chat",), 0),
+    ):
+        with somewhere(council.server, script) as arbiter:
+            assert main(words(council, arbiter, *state, *more)) == code
+    assert "the chat of this seat is of one. Begin a new chat" in capsys.readouterr().err
+
+
 def test_a_program_reads_json_lines(council: Council, capsys: pytest.CaptureFixture[str]) -> None:
     with somewhere(council.server, one_turn) as arbiter:
         assert main(words(council, arbiter, "--json")) == 0

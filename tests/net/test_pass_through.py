@@ -25,9 +25,9 @@ CONFIG = """\
 defaults
   mode tcp
   timeout connect 5s
-  # Longer than any silence of a living seat, which is three heartbeats.
-  timeout client 60s
-  timeout server 60s
+  # Control has its heartbeat; data is silent for as long as the others speak, or the debate is paused.
+  timeout client 1d
+  timeout server 1d
 
 listen control
   bind 127.0.0.1:{front[control]}

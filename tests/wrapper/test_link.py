@@ -126,6 +126,15 @@ async def test_messages_go_both_ways_on_both_channels(arbiter: ArbiterDouble, se
     assert (await seat.gets(ev.FromData)).message == context(3)
 
 
+async def test_a_silent_connection_is_kept_open_by_tcp(arbiter: ArbiterDouble, seat: Seat) -> None:
+    await seat.connects(arbiter)
+    channel = seat.link._control._channel
+    assert channel is not None
+    own: socket.socket = channel._stream._raw.extra(SocketAttribute.raw_socket)
+    assert own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+
+
 async def test_a_context_larger_than_any_speech_arrives(arbiter: ArbiterDouble, seat: Seat) -> None:
     await seat.connects(arbiter)
     data = await seat.connects_data(arbiter)

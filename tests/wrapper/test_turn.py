@@ -727,6 +727,25 @@ def test_only_a_seat_that_sat_for_a_good_while_begins_with_short_waits() -> None
     assert bounds == [RETURNING.first, 2 * RETURNING.first, 4 * RETURNING.first, RETURNING.first]
 
 
+def test_a_chat_is_not_carried_from_one_debate_into_another() -> None:
+    seat = seat_in(SeatState.REGISTERING, patience=1000.0)
+    seat.on(ev.FromControl(reg_ok(debate_id="one")), ev.DataOpened(), DATA_OK, ev.LinkLost("the cable"))
+    seat.on(ev.ControlOpened(), ev.FromControl(reg_ok(debate_id="one")), ev.LinkLost("again"))
+    farewell, end = seat.on(ev.ControlOpened(), ev.FromControl(reg_ok(debate_id="two")))[-2:]
+    assert farewell == SendControl(m.Unreg(reason="this seat's chat is of another debate"))
+    assert isinstance(end, End)
+    assert end.outcome is Outcome.REFUSED
+    assert "another debate is held there now, two; the chat of this seat is of one" in end.reason
+
+
+def test_an_arbiter_that_does_not_name_its_debate_is_believed() -> None:
+    once = Reconnection(patience=0, give_up_after=0)
+    seat = Seat()
+    seat.machine = SeatMachine(REG, speech_bytes=LIMIT, reconnection=once, debate_id="one")
+    seat.on(ev.ChatOpened(memory_lost=False), ev.ControlOpened())
+    assert seat.on(ev.FromControl(reg_ok())) == [ev.OpenData(15.0)]
+
+
 @pytest.mark.parametrize(("granted", "longest"), [(100, 100), (None, LIMIT), (10**9, m.MAX_SPEECH_BYTES)])
 def test_the_arbiter_says_how_long_a_speech_may_be(granted: int | None, longest: int) -> None:
     seat = seat_in(SeatState.REGISTERING)
