@@ -25,6 +25,7 @@ from consilium.bundle import open_bundle
 from consilium.certificate import validity
 from consilium.config import Limits, Participant
 from consilium.console import printable
+from consilium.credentials import Credentials
 from consilium.errors import UserError
 from consilium.messages import Reg
 from consilium.ports import Ports
@@ -43,6 +44,7 @@ from wrapper.seat import Plan, Seat, log
 
 if TYPE_CHECKING:
     import argparse
+    import ssl
     from collections.abc import Iterator, Mapping, Sequence
 
     from consilium.messages import Meta
@@ -129,12 +131,17 @@ class Join:
             system_prompt=prompt,
             address=address,
             context=guest.context,
+            renew=self._renewed if options.bundle.is_dir() else None,
             patience=options.connect_timeout,
             give_up_after=options.give_up_after,
             speech_bytes=Limits().speech_bytes,
             contribution_chars=Limits().contribution_chars,
             lifeline=False,
         )
+
+    def _renewed(self) -> ssl.SSLContext:
+        """A folder may hold a renewed certificate by now; a file would ask for its passphrase again."""
+        return client_context(Credentials.load(self._options.bundle))
 
     async def _sit(self, plan: Plan, adapter: ParticipantAdapter, guest: Guest) -> int:
         end = await Seat(plan, adapter, self._say).run()

@@ -36,6 +36,7 @@ from wrapper.sandbox import Bounds
 from wrapper.seat import Plan, Seat, log
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
 
     from consilium.config import Council, Limits, Participant
@@ -138,7 +139,11 @@ async def _live(options: argparse.Namespace) -> End:
     participant = _participant(council, options.name)
     _log_to_stderr(participant.name)
     label, prompt = _role(participant, options.council)
-    context = client_context(Credentials.load(options.certs))
+
+    def context() -> ssl.SSLContext:
+        return client_context(Credentials.load(options.certs))
+
+    first = context()
     address = _address(options)
     confined = confinement(options, participant.isolation, os.environ)
     await settled(confined, certs=options.certs, state=options.state)
@@ -156,7 +161,8 @@ async def _live(options: argparse.Namespace) -> End:
         reg=_registration(council, participant.name, meta),
         system_prompt=system_prompt(prompt, end_token=False),
         address=address,
-        context=context,
+        context=first,
+        renew=context,
         patience=options.connect_timeout,
         give_up_after=options.give_up_after,
         speech_bytes=council.limits.speech_bytes,

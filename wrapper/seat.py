@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import anyio
 
-from consilium.errors import AdapterFault
+from consilium.errors import AdapterFault, UserError
 from consilium.lifeline import until_orphaned
 from consilium.messages import Fault, PromptSent
 from wrapper import events
@@ -85,7 +85,9 @@ class Plan:
 
     ``patience`` is for how many seconds it tries to take its seat at first, ``give_up_after`` for how many it
     tries to come back after a loss; ``lifeline`` makes it leave when its standard input ends.
-    ``debate_id`` is the debate that its chat belongs to, where that is known.
+    ``debate_id`` is the debate that its chat belongs to, where that is known. Where the credentials behind
+    ``context`` may be other ones by then, ``renew`` reads them again before each connection, or raises
+    `UserError`.
     """
 
     reg: Reg
@@ -98,6 +100,7 @@ class Plan:
     contribution_chars: int
     lifeline: bool
     debate_id: str | None = None
+    renew: Callable[[], ssl.SSLContext] | None = None
 
 
 class _Slot:
@@ -127,13 +130,14 @@ class Seat:
         )
         self._post, self._inbox = anyio.create_memory_object_stream[_Posted](INBOX)
         self._ours = _Slot(self._post)
+        self._context = plan.context
         self._link, self._line = self._new_link()
         self._turn = anyio.CancelScope()
         self._chance = secrets.SystemRandom()
 
     def _new_link(self) -> tuple[Link, _Slot]:
         line = _Slot(self._post)
-        return Link(self._plan.address, self._plan.context, line), line
+        return Link(self._plan.address, self._context, line), line
 
     async def run(self) -> End:
         """Live the seat's whole life; return how it ended."""
@@ -187,6 +191,11 @@ class Seat:
     def _connect(self, how: OpenControl, tasks: TaskGroup) -> None:
         wait = how.knock.wait(self._chance.random())
         self._link.drop()
+        if self._plan.renew is not None:
+            try:
+                self._context = self._plan.renew()
+            except UserError as error:  # They may be half written; those that we have may still do.
+                log.warning("the credentials cannot be read again: %s", clean_line(error.message, NOTE_CHARS))
         self._link, self._line = self._new_link()
         tasks.start_soon(self._link.run, wait, how.knock.within)
         if how.why:

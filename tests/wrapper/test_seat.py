@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from arbiter_double import TOPIC, ArbiterDouble, arbiter_double, context, start
+from anyio.abc import SocketAttribute, SocketStream
+from arbiter_double import HOST, TOPIC, ArbiterDouble, arbiter_double, context, start
+from certificates import SERVER_AUTH
+from cryptography import x509
 from edge_kit import Council
 from scripted_adapter import HANG, ScriptedAdapter
 
 import wrapper.seat as seat_module
 from consilium import messages as m
 from consilium import tls
-from consilium.errors import AdapterFault, ErrorCode
+from consilium.errors import AdapterFault, ChannelError, ErrorCode, UserError
+from consilium.tls import TlsStream, server_context
 from wrapper import reconnection
 from wrapper.events import End, Outcome
+from wrapper.link import Address
 from wrapper.seat import Plan, Seat
 
 if TYPE_CHECKING:
@@ -443,6 +448,56 @@ async def test_a_certificate_that_is_refused_on_the_way_back_ends_the_seat(
     assert life.outcome is Outcome.REFUSED
     assert "an authority that we do not trust" in life.reason
     assert "check the address" in life.reason
+
+
+@pytest.mark.usefixtures("_quick_returns")
+async def test_credentials_that_were_renewed_meanwhile_are_taken_up(
+    arbiter: ArbiterDouble, council: Council, running: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The council changes its authority while the seat is away: the seat's folder has the new one by then."""
+    other = Council(tmp_path)
+    renewed: list[Any] = [council.client, UserError("key.pem is missing"), other.client]
+
+    def renew() -> Any:
+        now = renewed.pop(0) if len(renewed) > 1 else renewed[0]
+        if isinstance(now, UserError):
+            raise now
+        return now
+
+    async with running(ScriptedAdapter(), renew=renew, **PATIENT):
+        await (await arbiter.seat()).control.cut()
+        seat = await arbiter.seat()  # what was read before still holds
+        arbiter.present(other.server)
+        await seat.control.cut()
+        await (await arbiter.seat()).finish()
+    assert "the credentials cannot be read again: key.pem is missing" in caplog.text
+
+
+@pytest.mark.parametrize("odd", ["a seat's certificate", "another host's"])
+async def test_who_is_no_arbiter_is_asked_once(council: Council, running: Any, odd: str) -> None:
+    """security: refused by us, so there is nothing to wait for, and nobody is hammered."""
+    names = [x509.DNSName("arbiter.council.test")]
+    poses = council.alice if odd.startswith("a ") else council.issue("h", usages=(SERVER_AUTH,), names=names)
+    knocks = []
+
+    async def pose(stream: SocketStream) -> None:
+        knocks.append(stream)
+        with suppress(ChannelError):
+            await TlsStream.handshake(stream, server_context(poses), server_side=True)
+
+    async with (
+        await anyio.create_tcp_listener(local_host=HOST) as listener,
+        anyio.create_task_group() as door,
+    ):
+        door.start_soon(listener.serve, pose)
+        port = listener.extra(SocketAttribute.local_port)
+        async with running(ScriptedAdapter(), address=Address(HOST, port, port), **PATIENT) as life:
+            pass
+        await anyio.sleep(1.0)
+        door.cancel_scope.cancel()
+    assert life.outcome is Outcome.REFUSED
+    assert "the Arbiter's certificate was refused" in life.reason
+    assert len(knocks) == 1
 
 
 # --- how a seat ends ---------------------------------------------------------------------------------
