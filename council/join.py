@@ -36,6 +36,8 @@ from council.join_telling import Teller
 from council.join_words import parser
 from wrapper.adapters.keeping import CHAT_FILE, write_whole
 from wrapper.clean import clean_text
+from wrapper.isolation.confinement import confinement
+from wrapper.isolation.trial import settled
 from wrapper.link import Address
 from wrapper.main import EXIT_CODES, client, say_json
 from wrapper.prompts import role_prompt_hash, system_prompt
@@ -99,7 +101,9 @@ class Join:
     ) -> int:
         label, prompt = role
         folder = await anyio.to_thread.run_sync(_state, self._options, address)
-        adapter, meta = await client(participant, Limits(turn_seconds=TURN_SECONDS), state=folder)
+        confined = confinement(self._options, None, os.environ)
+        await settled(confined, certs=self._options.bundle, state=folder)
+        adapter, meta = await client(participant, Limits(turn_seconds=TURN_SECONDS), confined, state=folder)
         said = f"client: {meta.brand} {meta.cli_version}" + (f", model {meta.model}" if meta.model else "")
         self._found(Found(ok=True, sentence=said))
         if self._options.check:

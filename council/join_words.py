@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from consilium.messages import DisconnectPolicy
+from wrapper.isolation.confinement import add_options
 from wrapper.main import GIVE_UP_AFTER, seconds
 
 ARRIVE_SECONDS = 300.0
@@ -62,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="how long to try to come back after a lost connection; 0 ends at once (default: %(default)g)",
     )
+    add_options(own)
     own.add_argument("--check", action="store_true", help="check bundle, client and Arbiter; take no seat")
     own.add_argument("--json", action="store_true", help="JSON lines, for programs")
     return own
