@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from collections import deque
 from itertools import count
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+from anyio.abc import SocketAttribute
 
 from consilium.codec import Line, encode
-from consilium.errors import ChannelBroken, PeerError
+from consilium.errors import ChannelBroken, ChannelRefused, Objection, PeerError
 from consilium.framing import MAX_LINE_BYTES, LineFramer
 from consilium.messages import Message
 from consilium.sockets import SERVER_NAME
@@ -37,6 +39,15 @@ In = TypeVar("In", bound=Message)
 
 DIAL_SECONDS = 10.0
 """How long a client tries to reach the Arbiter before it says that it cannot."""
+
+
+KEEP_ALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6),
+)
+"""After 30 s of silence, a sign of life that only TCP sees."""
 
 
 class Channel(Generic[In]):
@@ -127,7 +138,7 @@ async def dial(
     cannot be used. The Arbiter may yet refuse our certificate: that shows at the first `receive`.
     """
     where = f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
-    stream = await _reach(where, lambda: anyio.connect_tcp(host, port), context, server_name or host, timeout)
+    stream = await _reach(where, lambda: _connect_tcp(host, port), context, server_name or host, timeout)
     return Channel(stream, codec, prefix=prefix, limit=limit)
 
 
@@ -150,6 +161,14 @@ async def dial_path(
     return Channel(stream, codec, prefix=prefix, limit=limit)
 
 
+async def _connect_tcp(host: str, port: int) -> ByteStream:
+    stream = await anyio.connect_tcp(host, port)
+    # A data connection is silent for as long as the others speak, and routers forget what is silent.
+    for level, option, value in KEEP_ALIVE:
+        stream.extra(SocketAttribute.raw_socket).setsockopt(level, option, value)
+    return stream
+
+
 async def _reach(
     where: str,
     connect: Callable[[], Awaitable[ByteStream]],
@@ -166,20 +185,31 @@ async def _reach(
             return await TlsStream.handshake(raw, context, server_side=False, server_hostname=server_name)
         except (ChannelBroken, OSError, ValueError) as error:
             words = _words(error) if isinstance(error, OSError) else str(error)
-            raise ChannelBroken(f"no connection to the Arbiter at {where}: {words}") from error
+            words = f"no connection to the Arbiter at {where}: {words}"
+            if isinstance(error, ChannelRefused):
+                raise ChannelRefused(words, error.objection) from error
+            if isinstance(error, ValueError):  # no certificate could bear such a name
+                raise ChannelRefused(words, Objection.PEER_NAME) from error
+            raise ChannelBroken(words) from error
     assert scope.cancelled_caught
     raise ChannelBroken(f"the Arbiter at {where} did not answer within {seconds:g} seconds")
 
 
-def _words(error: OSError) -> str:
-    """Find the system's own words below what was made of them; of several addresses, the first one's."""
+def system_error(error: BaseException) -> OSError | None:
+    """Find the system's own error below what was made of it; of several addresses, the first one's."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ExceptionGroup):
             cause = cause.exceptions[0]
         if isinstance(cause, OSError) and cause.errno:
-            # Name resolution counts below zero, and has its words in the error itself.
-            words = os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
-            return words.lower()
+            return cause
         cause = cause.__cause__
-    return str(error)
+    return None
+
+
+def _words(error: OSError) -> str:
+    found = system_error(error)
+    if found is None or not found.errno:
+        return str(error)
+    # Name resolution counts below zero, and has its words in the error itself.
+    return (os.strerror(found.errno) if found.errno > 0 else str(found.strerror)).lower()

@@ -18,6 +18,7 @@ from consilium import __version__
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("council.up:main", "start a whole council on this machine and watch it debate"),
+    "join": ("council.join:main", "take a seat in a council that is held on another machine"),
     "admin": ("council.admin:main", "govern a debate: status, steer, pause, resume, end, watch"),
     "moderate": ("council.moderate:main", "order a debate's course, and watch it to its end"),
     "transcript": ("council.transcript:main", "show a debate's record, or check that it is whole"),
@@ -35,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Subcommand -> (where it is, what it does)."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Hold a debate": ("up",),
+    "Hold a debate": ("up", "join"),
     "Govern one": ("admin", "moderate"),
     "Read one": ("transcript", "roles"),
     "One process at a time": ("arbiter", "seat", "model", "egress", "health", "verify-isolation"),
@@ -49,6 +50,7 @@ examples:
   consilium up
   consilium up --topic "Should we rewrite the billing service or wrap it?" --rebuttals 2
   consilium up -f council.yaml --max-tokens 50000
+  consilium join council.example.org --bundle guest.p12 --name guest --preset claude
   consilium roles sceptic
   source <(consilium completion bash)
 

@@ -6,6 +6,7 @@
     ├── ChannelError      a connection is no longer usable
     │   ├── ChannelClosed     the peer ended it in good order
     │   └── ChannelBroken     an outside cause ended it: cable, reset, TLS failure, time limit
+    │       └── ChannelRefused    TLS itself said no, and would say it again
     ├── AdapterFault      a client did not produce a turn; says whether the prompt may have reached it
     └── TranscriptError   the record could not be written or is not whole
 
@@ -79,6 +80,32 @@ class ChannelClosed(ChannelError):  # noqa: N818 - named like its kin in anyio: 
 
 class ChannelBroken(ChannelError):  # noqa: N818
     """Raised when a connection ended for an outside cause; the message says which."""
+
+
+class Objection(StrEnum):
+    """What one end of a TLS handshake has against the other; ``OWN_...`` is said of our certificate."""
+
+    OWN_AUTHORITY = "own_authority"
+    OWN_EXPIRED = "own_expired"
+    OWN_REVOKED = "own_revoked"
+    OWN_CERTIFICATE = "own_certificate"
+    PEER_AUTHORITY = "peer_authority"
+    PEER_EXPIRED = "peer_expired"
+    PEER_NOT_YET_VALID = "peer_not_yet_valid"
+    PEER_NAME = "peer_name"
+    PEER_CERTIFICATE = "peer_certificate"
+    NOT_TLS = "not_tls"
+
+
+class ChannelRefused(ChannelBroken):
+    """Raised when TLS refused the connection, either end's TLS; ``objection`` says what for."""
+
+    def __init__(self, message: str, objection: Objection) -> None:
+        super().__init__(message, objection)
+        self.objection = objection
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class AdapterFault(ConsiliumError):  # noqa: N818 - the specification's word for it is fault

@@ -190,7 +190,11 @@ class Pong(Message):
 
 
 class RegOk(Message):
-    """Registered (§5.4). ``required`` and ``disconnect_policy`` are the values applied."""
+    """Registered (§5.4). ``required`` and ``disconnect_policy`` are the values applied.
+
+    Two are additions: ``speech_bytes`` is the longest SPEECH that is taken, for a seat without the council
+    file, and ``debate_id`` says which debate this is, so that no chat is carried from one into another.
+    """
 
     type: Literal["REG_OK"] = "REG_OK"
     session_id: Token
@@ -203,6 +207,8 @@ class RegOk(Message):
     disconnect_policy: DisconnectPolicy
     data_token: Token
     heartbeat_interval_ms: Millis
+    speech_bytes: Count | None = None
+    debate_id: Label | None = None
 
 
 class StateOk(Message):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from consilium.errors import ChannelBroken, ChannelClosed, ChannelError, UserError
+from consilium.errors import ChannelBroken, ChannelClosed, ChannelError, ChannelRefused, Objection, UserError
 
 if TYPE_CHECKING:
     from anyio.abc import ByteStream
@@ -65,6 +65,27 @@ _ALERTS = {
     "unknown ca": "our certificate: unknown CA (another authority issued it)",
     "unsupported certificate": "our certificate: unsupported certificate (issued for another use)",
 }
+_OBJECTIONS = {
+    "certificate expired": Objection.OWN_EXPIRED,
+    "certificate revoked": Objection.OWN_REVOKED,
+    "unknown ca": Objection.OWN_AUTHORITY,
+    "handshake failure": Objection.NOT_TLS,
+    "protocol version": Objection.NOT_TLS,
+}
+_PASSING = frozenset({"internal error", "user canceled", "close notify"})
+"""Alerts that say nothing about the next attempt."""
+
+_VERIFY_CODES = {
+    9: Objection.PEER_NOT_YET_VALID,
+    10: Objection.PEER_EXPIRED,
+    18: Objection.PEER_AUTHORITY,
+    19: Objection.PEER_AUTHORITY,
+    20: Objection.PEER_AUTHORITY,
+    21: Objection.PEER_AUTHORITY,
+    62: Objection.PEER_NAME,
+    64: Objection.PEER_NAME,
+}
+"""What OpenSSL's X509_V_ERR_... say of a certificate; any other one is `Objection.PEER_CERTIFICATE`."""
 
 
 class TlsStream:
@@ -179,7 +200,7 @@ class TlsStream:
             except ssl.SSLWantReadError:
                 pass
             except ssl.SSLError as error:
-                reason = ChannelBroken(_explain(error, self._peer))
+                reason = _refusal(error, self._peer)
                 self._stop_reading(reason)
                 await self._answer()
                 await self.aclose()
@@ -248,7 +269,7 @@ class TlsStream:
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
-            self._stop_reading(ChannelBroken(_explain(error, self._peer)))
+            self._stop_reading(_refusal(error, self._peer))
         return texts[0] if len(texts) == 1 else b"".join(texts)
 
     async def _answer(self) -> None:
@@ -361,6 +382,18 @@ def _context(protocol: ssl._SSLMethod, credentials: Credentials) -> ssl.SSLConte
             hint="copy ca.pem from the authority that issued the certificate",
         ) from error
     return context
+
+
+def _refusal(error: ssl.SSLError, peer: str) -> ChannelBroken:
+    words = _explain(error, peer)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ChannelRefused(words, _VERIFY_CODES.get(error.verify_code, Objection.PEER_CERTIFICATE))
+    _, is_alert, alert = (error.reason or "").lower().replace("_", " ").partition(" alert ")
+    if alert in _PASSING:
+        return ChannelBroken(words)
+    return ChannelRefused(
+        words, _OBJECTIONS.get(alert, Objection.OWN_CERTIFICATE) if is_alert else Objection.NOT_TLS
+    )
 
 
 def _explain(error: ssl.SSLError, peer: str) -> str:

@@ -133,6 +133,8 @@ class Startup:
                 *("--council", str(space.council), "--name", name, "--state", str(space.state(name))),
                 *("--certs", str(credentials.cert.parent), "--host", HOST),
                 *("--control-port", str(ports["control"]), "--data-port", str(ports["data"])),
+                # Beside its Arbiter, a lost link is an Arbiter that is gone: the council ends with it.
+                *("--give-up-after", "0"),
                 *(() if url is None else ("--model-url", url)),
                 stage=SEAT_STAGE,
             )

@@ -130,6 +130,10 @@ class ArbiterDouble:
         }
         self._peers: list[Peer[Any]] = []
 
+    def present(self, context: ssl.SSLContext) -> None:
+        """Be somebody else from the next connection on."""
+        self._context = context
+
     async def control(self) -> Peer[Any]:
         """The next control connection."""
         return await self._next("control")
@@ -166,7 +170,6 @@ class ArbiterDouble:
     async def _next(self, which: str) -> Peer[Any]:
         with anyio.fail_after(PATIENCE):
             peer: Peer[Any] = await self._arrivals[which][1].receive()
-        self._peers.append(peer)
         return peer
 
     async def serve(self) -> None:
@@ -184,7 +187,9 @@ class ArbiterDouble:
                 stream = await TlsStream.handshake(raw, self._context, server_side=True)
             except ChannelError:
                 continue
-            await self._arrivals[which][0].send(Peer(Channel(stream, codec, prefix="a"), stream, raw))
+            peer: Peer[Any] = Peer(Channel(stream, codec, prefix="a"), stream, raw)
+            self._peers.append(peer)
+            await self._arrivals[which][0].send(peer)
 
     async def aclose(self) -> None:
         """Leave nothing open."""

@@ -17,9 +17,10 @@ PURE = (
     "consilium/naming.py",
     "council/course.py,council/plan.py,council/summary.py,council/tally.py",
     "pki/build.py,pki/index.py,pki/listing.py,pki/names.py,pki/revocation.py,pki/wanted.py",
-    "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/prompts.py,wrapper/refusals.py",
+    "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/floor.py,wrapper/prompts.py",
     "wrapper/egress/hello.py,wrapper/egress/request.py,wrapper/egress/verdicts.py",
-    "wrapper/isolation/attempts.py,wrapper/isolation/fence.py,wrapper/isolation/launch.py,wrapper/turn.py",
+    "wrapper/isolation/attempts.py,wrapper/isolation/fence.py,wrapper/isolation/launch.py",
+    "wrapper/reconnection.py,wrapper/refusals.py,wrapper/turn.py",
 )
 
 GATES = ((",".join(PURE), 100), ("consilium/*,arbiter/*,wrapper/*,pki/*,council/*", 90))

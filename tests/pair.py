@@ -24,6 +24,7 @@ from consilium.identity import Identity
 from consilium.profile import DEFAULT_PROFILES
 from consilium.records import AnyEntry
 from wrapper import events
+from wrapper.reconnection import Reconnection
 from wrapper.turn import SeatMachine
 
 RIGHTS = Rights(
@@ -58,7 +59,9 @@ class Pair:
             self.feel(seat, events.ChatOpened(memory_lost=False))
 
     def _seat(self, name: str) -> Seated:
-        return Seated(name, SeatMachine(m.Reg(name=name, required=True), speech_bytes=1000))
+        once = Reconnection(patience=0, give_up_after=0)
+        reg = m.Reg(name=name, required=True)
+        return Seated(name, SeatMachine(reg, speech_bytes=1000, reconnection=once))
 
     # --- the wrapper's side ---------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ async def main() -> int:
     for option in ("council", "name", "state", "certs", "host", "control-port", "data-port"):
         parser.add_argument(f"--{option}", required=True)
     parser.add_argument("--model-url")
+    parser.add_argument("--give-up-after", required=True)
     parser.add_argument("--lifeline", action="store_true", required=True)
     options = parser.parse_args()
     if options.name == "refused":

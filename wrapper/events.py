@@ -11,6 +11,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from consilium.errors import Objection
     from consilium.messages import (
         Ack,
         Context,
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
         Unreg,
         Usage,
     )
+    from wrapper.reconnection import Knock
+
+    Facts = Mapping[str, str | int | list[str]]
 
 
 class Outcome(StrEnum):
@@ -48,6 +54,22 @@ class Weight(StrEnum):
     DEBUG = "debug"
     INFO = "info"
     WARNING = "warning"
+
+
+class News(StrEnum):
+    """What of a seat's life a person, or a program, may want to follow."""
+
+    REGISTERED = "registered"
+    SEATED = "seated"
+    SPEAKING = "speaking"
+    SPOKE = "spoke"
+    PASSED = "passed"
+    FAILED = "failed"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    RECOVERED = "recovered"
+    WAITING = "waiting"
+    ENDED = "ended"
 
 
 # --- inputs: the link --------------------------------------------------------------------------------
@@ -79,16 +101,18 @@ class FromData:
 
 @dataclass(frozen=True, slots=True)
 class LinkLost:
-    """A connection is gone, for whatever cause; ``reason`` says which and why."""
+    """A connection is gone, or never came; ``reason`` says which and why, ``hint`` what may help."""
 
     reason: str
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkRefused:
-    """The Arbiter, or what stands in its place, would not connect with us; ``reason`` says why."""
+    """TLS would not connect us with the Arbiter, or with what stands in its place; ``reason`` says why."""
 
     reason: str
+    objection: Objection
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +220,14 @@ class SendData:
 
 @dataclass(frozen=True, slots=True)
 class OpenControl:
-    """Connect the control channel."""
+    """Be rid of the link that there is, if there is one; wait, and connect the control channel anew.
+
+    ``why`` says why that is necessary, when it has not been said yet, and ``hint`` what may help.
+    """
+
+    knock: Knock
+    why: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +235,6 @@ class OpenData:
     """Registered: begin the heartbeat (every ``heartbeat`` seconds) and connect the data channel."""
 
     heartbeat: float
-
-
-@dataclass(frozen=True, slots=True)
-class TakeSeat:
-    """Seated: in the rotation from now on."""
-
-    participant_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +266,22 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Tell:
+    """Tell whoever follows the seat."""
+
+    news: News
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """It is over: stop everything. No effect follows this one, ever."""
 
     outcome: Outcome
     reason: str
+    objection: Objection | None = None
+    """What TLS had against the connection, where that is why."""
 
 
-Action = (
-    SendControl | SendData | OpenControl | OpenData | TakeSeat | RunTurn | CancelTurn | RestartChat | Note
-)
+Action = SendControl | SendData | OpenControl | OpenData | RunTurn | CancelTurn | RestartChat | Note | Tell
 Effect = Action | End

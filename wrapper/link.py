@@ -3,22 +3,23 @@
 1. Whatever arrives or befalls goes into one inbox; nothing is decided here.
 2. A heartbeat never gets as far as the inbox: PING is answered here, at once.
 3. A connection that cannot be sent on is told as lost by the task that reads it, once.
+4. A link is one attempt. Whoever wants another makes another: this one tells nothing after it was dropped.
 """
 
 from __future__ import annotations
 
-import logging
-import secrets
+import errno
+import socket
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import anyio
 
-from consilium.channel import DIAL_SECONDS, dial, dial_path
+from consilium.channel import DIAL_SECONDS, dial, dial_path, system_error
 from consilium.codec import Codec
 from consilium.conversation import SILENT_INTERVALS, Beat, Heartbeat
-from consilium.errors import ChannelBroken, ChannelError, PeerError
+from consilium.errors import ChannelError, ChannelRefused, PeerError
 from consilium.framing import MAX_ARBITER_LINE_BYTES
 from consilium.messages import ControlToSeat, DataToSeat, Message, Ping, Pong
 from consilium.sockets import socket_path
@@ -37,14 +38,12 @@ if TYPE_CHECKING:
     import ssl
     from pathlib import Path
 
-    from anyio.streams.memory import MemoryObjectSendStream
+    from anyio.abc import TaskGroup
 
     from consilium.channel import Channel
     from consilium.codec import Line
 
 In = TypeVar("In", bound=Message)
-
-log = logging.getLogger("consilium.seat")
 
 SEND_SECONDS = 5.0
 """How long the Arbiter may leave a message unread before the connection counts as lost."""
@@ -52,8 +51,33 @@ SEND_SECONDS = 5.0
 PARTING_SECONDS = 2.0
 """How long the control connection may outlive the data connection, to say why it ended."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds between attempts to reach an Arbiter that does not listen yet; doubled each time, with jitter."""
+
+_OBSTACLES = {
+    errno.ECONNREFUSED: "Nobody listens on that port: is the Arbiter running, and open to other machines?",
+    errno.ECONNRESET: "Something took the connection and dropped it: is there an Arbiter behind it?",
+    errno.EHOSTUNREACH: "This machine finds no way there: is it on the right network, or VPN?",
+    errno.ENETUNREACH: "This machine finds no way there: is it on the right network, or VPN?",
+    errno.ENOENT: "There is no such socket: is the Arbiter running, and is this its folder?",
+}
+_NO_NAME = "The name leads nowhere: check how it is spelt, and the name server of this machine"
+_NO_ANSWER = "No answer at all: does a firewall keep the port, or is the address another one now?"
+
+
+def obstacle(error: BaseException) -> str:
+    """What may help against ``error``, for which no connection came about; empty if nothing is known."""
+    found = system_error(error)
+    if isinstance(found, socket.gaierror):
+        return _NO_NAME
+    if found is not None and found.errno:
+        return _OBSTACLES.get(found.errno, "")
+    return _NO_ANSWER if error.__cause__ is None else ""
+
+
+class Inbox(Protocol):
+    """Where a link posts what happens to it."""
+
+    async def send(self, item: SeatEvent) -> None:
+        """Post one event; wait while the inbox is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +144,11 @@ class _Wire(Generic[In]):
         """Say what ``error``, which `dial` or `receive` raised, means for the seat."""
         if isinstance(error, PeerError):
             return PeerFaulted(f"on the {self.name} channel: {error.message}")
+        # TLS 1.3 lets a client finish its handshake and write before it learns that it is refused.
+        if isinstance(error, ChannelRefused) and not self._heard:
+            return LinkRefused(str(error), error.objection)
         if self._channel is None:
-            return LinkLost(str(error)) if _may_come_up(error) else LinkRefused(str(error))
-        if not self._heard and not self._given_up:
-            # TLS 1.3 lets a client finish its handshake and write before it learns that it is refused.
-            return LinkRefused(str(error))
+            return LinkLost(str(error), obstacle(error))
         return LinkLost(f"the {self.name} connection is lost: {self._given_up or error}")
 
     async def aclose(self) -> None:
@@ -134,22 +158,44 @@ class _Wire(Generic[In]):
 
 
 class Link:
-    """Both connections of one seat. `control`, `data` and `heartbeat` are tasks, the rest are calls."""
+    """Both connections of one session, from the dialling to `drop`, and no longer.
 
-    def __init__(
-        self, address: Address, context: ssl.SSLContext, inbox: MemoryObjectSendStream[SeatEvent]
-    ) -> None:
+    `run` is a task, `drop` and the rest are calls.
+    """
+
+    def __init__(self, address: Address, context: ssl.SSLContext, inbox: Inbox) -> None:
         self._address = address
         self._context = context
         self._inbox = inbox
         self._control: _Wire[ControlToSeat] = _Wire("control", Codec(ControlToSeat))
         self._data: _Wire[DataToSeat] = _Wire("data", Codec(DataToSeat))
         self._heart: Heartbeat | None = None
+        self._life = anyio.CancelScope()
+        self._tasks: TaskGroup | None = None
 
-    async def control(self, patience: float) -> None:
-        """Connect, for ``patience`` seconds while nobody listens yet, and read until the end."""
+    async def run(self, wait: float, within: float) -> None:
+        """Wait so many seconds, then connect the control channel and read it, until `drop`."""
+        with self._life:
+            await anyio.sleep(wait)
+            async with anyio.create_task_group() as self._tasks:
+                self._tasks.start_soon(self.control, within)
+                await anyio.sleep_forever()
+        await self.aclose()
+
+    def bind(self, heartbeat: float) -> None:
+        """Registered: beat every ``heartbeat`` seconds, and connect the data channel too."""
+        assert self._tasks is not None, "nobody registers on a link that does not run"
+        self._tasks.start_soon(self.heartbeat, heartbeat)
+        self._tasks.start_soon(self.data)
+
+    def drop(self) -> None:
+        """End it, whatever it is doing."""
+        self._life.cancel()
+
+    async def control(self, within: float) -> None:
+        """Connect, within so many seconds, and read until the end."""
         try:
-            await self._dial_control(patience)
+            await self._control.dial(self._address, self._context, within=within)
             await self._inbox.send(ControlOpened())
             while True:
                 await self._hear(await self._control.receive())
@@ -206,28 +252,3 @@ class Link:
             await self._control.send(Pong(ts=line.message.ts), in_reply_to=line.msg_id)
         elif not isinstance(line.message, Pong):
             await self._inbox.send(FromControl(line.message))
-
-    async def _dial_control(self, patience: float) -> None:
-        """Raises `ChannelBroken`: at once when waiting cannot help, else after ``patience`` seconds."""
-        give_up_at = anyio.current_time() + patience
-        pause = FIRST_PAUSE
-        while True:
-            within = max(min(DIAL_SECONDS, give_up_at - anyio.current_time()), 1.0)
-            try:
-                await self._control.dial(self._address, self._context, within=within)
-            except ChannelBroken as error:
-                # All seats of a council start together: without jitter they would also knock together.
-                wait = pause * secrets.SystemRandom().uniform(0.5, 1.5)
-                if not _may_come_up(error) or anyio.current_time() + wait > give_up_at:
-                    raise
-                if pause == FIRST_PAUSE:
-                    log.info("%s; waiting for it for up to %g seconds", error, patience)
-                await anyio.sleep(wait)
-                pause = min(2 * pause, LONGEST_PAUSE)
-            else:
-                return
-
-
-def _may_come_up(error: ChannelError) -> bool:
-    """Whether ``error`` of `dial` is that nobody answered: not what TLS or the address itself refused."""
-    return not isinstance(error.__cause__, ChannelBroken | ValueError)

@@ -1,7 +1,7 @@
 """`consilium seat`: one seat's process (§3.3.A). Reads what the council file says of it, then lives it.
 
 Exit codes: 0 the debate ended, or the seat left; 2 the command or its configuration cannot be carried out;
-3 the Arbiter refused the seat; 4 the link was lost; 1 anything else.
+3 the Arbiter refused the seat; 4 the link was lost for good; 1 anything else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
@@ -40,6 +40,7 @@ from wrapper.seat import Plan, Seat, log
 from wrapper.vitals import Vitals
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
 
     from consilium.config import Council, Limits, Participant
@@ -47,13 +48,16 @@ if TYPE_CHECKING:
     from wrapper.events import End
     from wrapper.isolation.confinement import Confinement
 
-CONNECT_TIMEOUT = 30.0
+CONNECT_TIMEOUT = 60.0
+"""Longer than an Arbiter takes to notice that a seat's old connection is gone: three heartbeats of 15 s."""
+
+GIVE_UP_AFTER = 3600.0
 
 MODEL_URL = "CONSILIUM_MODEL_URL"
 """The variable by which presets know the model server. From outside it names one of somebody's own; the
 embedded one comes by ``--model-url``."""
 
-MAX_CONNECT_TIMEOUT = 24 * 3600.0
+MAX_SECONDS = 7 * 24 * 3600.0
 
 LABEL_CHARS, REASON_CHARS = 200, 1000
 
@@ -73,9 +77,11 @@ def parser() -> argparse.ArgumentParser:
     """The options of `consilium seat`."""
     own = argparse.ArgumentParser(
         prog="consilium seat",
-        description="Run one seat of a council: register at the Arbiter, and drive the seat's client.",
+        description="Run one seat of a council: register at the Arbiter, and drive the seat's client. A seat "
+        "that lost its connection comes back by itself, with its chat; the debate stays paused until the "
+        "operator resumes it.",
         epilog="Exit codes: 0 the debate ended or the seat left, 2 wrong usage or configuration, 3 refused "
-        "by the Arbiter, 4 link lost, 1 anything else.",
+        "by the Arbiter, 4 link lost for good, 1 anything else.",
     )
     own.add_argument("--council", type=Path, required=True, metavar="FILE", help="the council file")
     own.add_argument("--name", required=True, help="the participant of the council file that sits here")
@@ -105,12 +111,19 @@ def parser() -> argparse.ArgumentParser:
     )
     own.add_argument(
         "--connect-timeout",
-        type=_seconds,
+        type=seconds,
         default=CONNECT_TIMEOUT,
         metavar="SECONDS",
         help="how long to wait for an Arbiter that does not listen yet (default: %(default)g)",
     )
     add_options(own)
+    own.add_argument(
+        "--give-up-after",
+        type=seconds,
+        default=GIVE_UP_AFTER,
+        metavar="SECONDS",
+        help="how long to try to come back after a lost connection; 0 ends at once (default: %(default)g)",
+    )
     own.add_argument(
         "--health-file", type=Path, metavar="FILE", help=f"report health there (default: {VARIABLE})"
     )
@@ -133,24 +146,37 @@ async def _live(options: argparse.Namespace) -> End:
     participant = _participant(council, options.name)
     _log_to_stderr(participant.name)
     label, prompt = _role(participant, options.council)
-    context = client_context(Credentials.load(options.certs))
+
+    def context() -> ssl.SSLContext:
+        return client_context(Credentials.load(options.certs))
+
+    first = context()
     address = _address(options)
     confined = confinement(options, participant.isolation, os.environ)
     await settled(confined, certs=options.certs, state=options.state)
-    adapter, meta = await _client(options, participant, council.limits, confined)
+    adapter, meta = await client(
+        participant,
+        council.limits,
+        confined,
+        state=options.state.absolute(),
+        model_url=options.model_url,
+        cwd=_cwd(participant, options.council),
+    )
     role = {"role_label": label, "role_prompt_hash": role_prompt_hash(prompt) if prompt else None}
     meta = meta.model_copy(update=role)
     plan = Plan(
         reg=_registration(council, participant.name, meta),
         system_prompt=system_prompt(prompt, end_token=False),
         address=address,
-        context=context,
+        context=first,
+        renew=context,
         patience=options.connect_timeout,
+        give_up_after=options.give_up_after,
         speech_bytes=council.limits.speech_bytes,
         contribution_chars=council.limits.contribution_chars,
         lifeline=options.lifeline,
     )
-    vitals = Vitals(_say, time.monotonic)
+    vitals = Vitals(say_json, time.monotonic)
     seat = Seat(plan, adapter, vitals)
     vitals.busy_since = lambda: seat.busy_since
     async with anyio.create_task_group() as tasks:
@@ -177,31 +203,41 @@ def _role(participant: Participant, council_file: Path) -> tuple[str | None, str
     return participant.role_label or role.label, role.prompt
 
 
-async def _client(
-    options: argparse.Namespace, participant: Participant, limits: Limits, confined: Confinement
+async def client(
+    participant: Participant,
+    limits: Limits,
+    confined: Confinement,
+    *,
+    state: Path,
+    model_url: str | None = None,
+    cwd: Path | None = None,
 ) -> tuple[NativeAdapter, Meta]:
-    """The seat's client, found to be there, and what the seat says of it. Raises `UserError`."""
+    """The seat's client, found to be there, and what the seat says of it. Raises `UserError`.
+
+    ``state`` is the folder of its chat, as an absolute path: the client has another working directory.
+    ``model_url`` is where the embedded model is served, ``cwd`` the project of a native harness.
+    """
     if participant.adapter != "native":
         raise UserError(
             f"{participant.name}: a seat with adapter: {participant.adapter} cannot be run by this command",
             hint="adapter: native drives a client by its non-interactive mode",
         )
     preset = load_preset(participant.preset)
-    _check_model(participant, preset, embedded=bool(options.model_url))
-    environment = {**os.environ, **({MODEL_URL: options.model_url} if options.model_url else {})}
+    _check_model(participant, preset, embedded=bool(model_url))
+    environment = {**os.environ, **({MODEL_URL: model_url} if model_url else {})}
     settings = preset.settings_from(environment)
     settings |= {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
     adapter = NativeAdapter(
         preset,
         settings,
-        options.state.absolute(),  # the client has another working directory
+        state,
         environment=environment,
         bounds=Bounds(
             overall=limits.turn_seconds,
             first_byte=limits.first_byte_seconds,
             stall=limits.stall_seconds,
         ),
-        cwd=_cwd(participant, options.council),
+        cwd=cwd,
         passed=participant.env,
         confinement=confined,
     )
@@ -263,18 +299,19 @@ def _address(options: argparse.Namespace) -> Address:
     return Address(ports.host, ports.control_port, ports.data_port, ports.sockets, options.server_name)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A length of time on the command line."""
     with suppress(ValueError):
-        if 0 <= (seconds := float(text)) <= MAX_CONNECT_TIMEOUT:
-            return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to {MAX_CONNECT_TIMEOUT:g}")
+        if 0 <= (number := float(text)) <= MAX_SECONDS:
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to {MAX_SECONDS:g}")
 
 
 def _log_to_stderr(name: str) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"{name}: %(levelname)s: %(message)s")
 
 
-def _say(line: Mapping[str, str]) -> None:
+def say_json(line: Mapping[str, Any]) -> None:
     """One JSON line on standard output, for whoever started the seat and may be gone by now."""
     with suppress(BrokenPipeError):
         sys.stdout.write(orjson.dumps(line).decode() + "\n")

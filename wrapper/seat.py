@@ -4,7 +4,8 @@
    one inbox.
 2. Effects are performed in their order, and none waits for the client: a turn is a task, and whatever
    becomes of it is one event.
-3. However a seat ends, it ends in bounded time, and nothing of its client outlives `run`.
+3. One link at a time; what one that was dropped may still have said is not heard.
+4. However a seat ends, it ends in bounded time, and nothing of its client outlives `run`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import anyio
 
-from consilium.errors import AdapterFault
+from consilium.errors import AdapterFault, UserError
 from consilium.lifeline import until_orphaned
 from consilium.messages import Fault, PromptSent
 from wrapper import events
@@ -26,6 +27,7 @@ from wrapper.envelope import assemble
 from wrapper.events import (
     CancelTurn,
     End,
+    News,
     Note,
     OpenControl,
     OpenData,
@@ -34,11 +36,12 @@ from wrapper.events import (
     SeatEvent,
     SendControl,
     SendData,
-    TakeSeat,
+    Tell,
     Weight,
 )
 from wrapper.link import Address, Link
 from wrapper.prompts import is_pass, phase_instruction
+from wrapper.reconnection import Reconnection
 from wrapper.turn import SeatMachine
 
 if TYPE_CHECKING:
@@ -46,12 +49,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from anyio.abc import TaskGroup
+    from anyio.streams.memory import MemoryObjectSendStream
 
     from consilium.messages import Context, Reg
     from wrapper.adapters.base import ParticipantAdapter
-    from wrapper.events import Action
+    from wrapper.events import Action, Facts
+
+    Say = Callable[[Facts], None]
 
 log = logging.getLogger("consilium.seat")
+
+_Posted = tuple["_Slot", SeatEvent]
 
 INBOX = 64
 """Events that may wait for the owner. Whoever posts to a full inbox waits, and so does the Arbiter."""
@@ -75,8 +83,11 @@ _LEVELS: Mapping[Weight, int] = {
 class Plan:
     """All that is known of a seat before it connects.
 
-    ``patience`` is how many seconds it waits for an Arbiter that does not listen yet; ``lifeline`` makes
-    it leave when its standard input ends.
+    ``patience`` is for how many seconds it tries to take its seat at first, ``give_up_after`` for how many it
+    tries to come back after a loss; ``lifeline`` makes it leave when its standard input ends.
+    ``debate_id`` is the debate that its chat belongs to, where that is known. Where the credentials behind
+    ``context`` may be other ones by then, ``renew`` reads them again before each connection, or raises
+    `UserError`.
     """
 
     reg: Reg
@@ -84,27 +95,51 @@ class Plan:
     address: Address
     context: ssl.SSLContext
     patience: float
+    give_up_after: float
     speech_bytes: int
     contribution_chars: int
     lifeline: bool
+    debate_id: str | None = None
+    renew: Callable[[], ssl.SSLContext] | None = None
+
+
+class _Slot:
+    """The inbox as one poster sees it: what it posts bears its name."""
+
+    def __init__(self, post: MemoryObjectSendStream[_Posted]) -> None:
+        self._post = post
+
+    async def send(self, item: SeatEvent) -> None:
+        await self._post.send((self, item))
 
 
 class Seat:
     """One seat, from opening its client to its end."""
 
-    def __init__(
-        self, plan: Plan, adapter: ParticipantAdapter, say: Callable[[Mapping[str, str]], None]
-    ) -> None:
+    def __init__(self, plan: Plan, adapter: ParticipantAdapter, say: Say) -> None:
         """``say`` is told what whoever started the seat may want to know of its life."""
         self._plan = plan
         self._adapter = adapter
         self._say = say
-        self._machine = SeatMachine(plan.reg, speech_bytes=plan.speech_bytes)
-        self._post, self._inbox = anyio.create_memory_object_stream[SeatEvent](INBOX)
-        self._link = Link(plan.address, plan.context, self._post)
+        reconnection = Reconnection(patience=plan.patience, give_up_after=plan.give_up_after)
+        self._machine = SeatMachine(
+            plan.reg,
+            speech_bytes=plan.speech_bytes,
+            reconnection=reconnection,
+            debate_id=plan.debate_id,
+        )
+        self._post, self._inbox = anyio.create_memory_object_stream[_Posted](INBOX)
+        self._ours = _Slot(self._post)
+        self._context = plan.context
+        self._link, self._line = self._new_link()
         self._turn = anyio.CancelScope()
+        self._chance = secrets.SystemRandom()
         self.busy_since: float | None = None
         """Since when the owner has been at work on one event; None while it waits for one."""
+
+    def _new_link(self) -> tuple[Link, _Slot]:
+        line = _Slot(self._post)
+        return Link(self._plan.address, self._context, line), line
 
     async def run(self) -> End:
         """Live the seat's whole life; return how it ended."""
@@ -118,13 +153,15 @@ class Seat:
                 tasks.cancel_scope.cancel()
         finally:
             await self._close()
-        self._say({"event": "ended", "outcome": end.outcome, "reason": clean_line(end.reason, NOTE_CHARS)})
+        self._tell(News.ENDED, {"outcome": end.outcome.value, "reason": end.reason})
         return end
 
     async def _own(self, tasks: TaskGroup) -> End:
         while True:
             self.busy_since = None
-            event = await self._inbox.receive()
+            slot, event = await self._inbox.receive()
+            if slot not in (self._ours, self._line):
+                continue
             self.busy_since = anyio.current_time()
             for effect in self._machine.handle(event, anyio.current_time()):
                 if isinstance(effect, End):
@@ -138,12 +175,11 @@ class Seat:
             case SendData(message):
                 await self._link.send_data(message)
             case OpenControl():
-                tasks.start_soon(self._link.control, self._plan.patience)
+                self._connect(effect, tasks)
             case OpenData(heartbeat):
-                tasks.start_soon(self._link.heartbeat, heartbeat)
-                tasks.start_soon(self._link.data)
-            case TakeSeat(participant_id):
-                self._say({"event": "seated", "participant_id": participant_id})
+                self._link.bind(heartbeat)
+            case Tell(news, facts):
+                self._tell(news, facts)
             case RunTurn(context, deadline):
                 self._turn = anyio.CancelScope()
                 tasks.start_soon(self._run_turn, context, deadline, self._turn)
@@ -156,6 +192,30 @@ class Seat:
             case _:
                 assert_never(effect)
 
+    def _connect(self, how: OpenControl, tasks: TaskGroup) -> None:
+        wait = how.knock.wait(self._chance.random())
+        self._link.drop()
+        if self._plan.renew is not None:
+            try:
+                self._context = self._plan.renew()
+            except UserError as error:  # They may be half written; those that we have may still do.
+                log.warning("the credentials cannot be read again: %s", clean_line(error.message, NOTE_CHARS))
+        self._link, self._line = self._new_link()
+        tasks.start_soon(self._link.run, wait, how.knock.within)
+        if how.why:
+            next_try = round(wait * 1000)
+            self._tell(News.WAITING, {"reason": how.why, "hint": how.hint, "next_try_ms": next_try})
+            told = clean_line(f"{how.why}. {how.hint}" if how.hint else how.why, NOTE_CHARS)
+            log.warning("%s (the next try is in %.1f s)", told, wait)
+
+    def _tell(self, news: News, facts: Facts) -> None:
+        """Say it as one flat object; what the Arbiter or the client worded is cleaned for a line."""
+        clean = {
+            key: clean_line(value, NOTE_CHARS) if isinstance(value, str) else value
+            for key, value in facts.items()
+        }
+        self._say({"event": news.value, **clean})
+
     # --- the client ----------------------------------------------------------------------------------
 
     async def _open_chat(self) -> None:
@@ -166,7 +226,7 @@ class Seat:
             event = events.ChatFailed(fault.detail)
         else:
             event = events.ChatOpened(self._adapter.memory_lost)
-        await self._post.send(event)
+        await self._ours.send(event)
 
     async def _restart_chat(self) -> None:
         event: SeatEvent
@@ -176,7 +236,7 @@ class Seat:
             event = events.RestartFailed(fault.detail)
         else:
             event = events.Restarted()
-        await self._post.send(event)
+        await self._ours.send(event)
 
     async def _run_turn(self, context: Context, deadline: float, scope: anyio.CancelScope) -> None:
         turn_id = context.turn_id
@@ -186,7 +246,7 @@ class Seat:
             event = await self._produce(context)
         if limit.cancelled_caught:
             event = events.Failed(turn_id, Fault.DEADLINE, PromptSent.MAYBE, "the turn's time is over")
-        await self._post.send(event)
+        await self._ours.send(event)
 
     async def _produce(self, context: Context) -> SeatEvent:
         """Have the client answer. Whatever goes wrong with it is a failed turn, not the end of the seat."""
@@ -217,11 +277,11 @@ class Seat:
     async def _leave_on_signal(self) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
             async for number in received:
-                await self._post.send(events.Leave(f"stopped by {signal.Signals(number).name}"))
+                await self._ours.send(events.Leave(f"stopped by {signal.Signals(number).name}"))
 
     async def _leave_when_orphaned(self) -> None:
         await until_orphaned()
-        await self._post.send(events.Leave("whoever started the seat is gone"))
+        await self._ours.send(events.Leave("whoever started the seat is gone"))
 
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):

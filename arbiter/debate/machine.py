@@ -114,6 +114,8 @@ class Debate(Flow):
                 disconnect_policy=seat.disconnect_policy,
                 data_token=event.data_token,
                 heartbeat_interval_ms=int(self.council.limits.heartbeat_seconds * 1000),
+                speech_bytes=self.council.limits.speech_bytes,
+                debate_id=self.debate_id,
             ),
             in_reply_to=event.msg_id,
         )

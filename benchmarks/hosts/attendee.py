@@ -17,7 +17,7 @@ from consilium.codec import Codec
 from consilium.errors import ChannelError, ConsiliumError
 from consilium.framing import MAX_ARBITER_LINE_BYTES
 from consilium.tls import TlsStream
-from wrapper.link import FIRST_PAUSE, LONGEST_PAUSE
+from wrapper.reconnection import ARRIVING
 
 if TYPE_CHECKING:
     import ssl
@@ -73,7 +73,6 @@ class Attendee:
 
     async def live(self) -> None:
         """Take the seat, again and again if need be, and keep it until `cut`."""
-        pause = FIRST_PAUSE
         with anyio.CancelScope() as self._cut:
             while not self.bound.is_set():
                 self.attempts += 1
@@ -84,9 +83,8 @@ class Attendee:
                     if self.bound.is_set():
                         self._manners.lost.append(f"{self.name}: {ended.exceptions[0]}")
                 await self._vanish()
-                # As a wrapper waits: twice as long each time, and none as long as the next.
-                await anyio.sleep(pause * random.uniform(0.5, 1.5))
-                pause = min(2 * pause, LONGEST_PAUSE)
+                # As a wrapper waits that arrives: up to twice as long each time, never as long as the next.
+                await anyio.sleep(random.uniform(ARRIVING.least, ARRIVING.most(self.attempts - 1)))
         self.beats.end(anyio.current_time())
 
     async def cut(self) -> None:

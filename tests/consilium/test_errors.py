@@ -10,8 +10,10 @@ from consilium.errors import (
     ChannelBroken,
     ChannelClosed,
     ChannelError,
+    ChannelRefused,
     ConsiliumError,
     ErrorCode,
+    Objection,
     PeerError,
     TranscriptError,
     UserError,
@@ -74,6 +76,12 @@ def test_both_ends_of_a_connection_are_caught_as_one(kind: type[ChannelError]) -
         raise kind("gone")
 
 
+def test_a_refusal_of_tls_reads_like_any_broken_connection_and_says_what_for() -> None:
+    refused = ChannelRefused("the Arbiter refused our certificate", Objection.OWN_REVOKED)
+    assert str(refused) == "the Arbiter refused our certificate"
+    assert type(refused)(*refused.args).objection is Objection.OWN_REVOKED
+
+
 def test_the_index_names_every_exception_under_its_base() -> None:
     defined = {
         kind.__name__
@@ -81,7 +89,7 @@ def test_the_index_names_every_exception_under_its_base() -> None:
         if isinstance(kind, type) and issubclass(kind, ConsiliumError)
     }
     assert defined == {
-        kind.__name__ for kind in (ConsiliumError, ChannelError, ChannelClosed, ChannelBroken)
+        kind.__name__ for kind in (ConsiliumError, ChannelError, ChannelClosed, ChannelBroken, ChannelRefused)
     } | {kind.__name__ for kind in (PeerError, UserError, AdapterFault, TranscriptError)}
     indexed = re.findall(r"^ +(?:[│├└─ ]+)?([A-Z]\w+)", errors.__doc__ or "", re.MULTILINE)
     assert set(indexed) == defined

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 import house as house_module
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 from arbiter_double import HOST, PATIENCE, ArbiterDouble, Peer, arbiter_double, context, start
 from certificates import SERVER_AUTH
 from cryptography import x509
@@ -19,9 +22,10 @@ from houses import open_house
 import wrapper.link as link_module
 from consilium import messages as m
 from consilium import tls
+from consilium.errors import ChannelBroken, Objection
 from consilium.tls import client_context, server_context
 from wrapper import events as ev
-from wrapper.link import Address, Link
+from wrapper.link import Address, Link, obstacle
 
 if TYPE_CHECKING:
     import ssl
@@ -74,7 +78,7 @@ class Seat:
         return True
 
     async def connects(self, arbiter: ArbiterDouble) -> Peer[Any]:
-        self.tasks.start_soon(self.link.control, 5.0)
+        self.tasks.start_soon(self.link.run, 0.0, 5.0)
         control = await arbiter.control()
         await self.gets(ev.ControlOpened)
         return control
@@ -120,6 +124,15 @@ async def test_messages_go_both_ways_on_both_channels(arbiter: ArbiterDouble, se
     assert (await data.hear(m.Speech)).text == "Wrap it."
     await data.say(context(3))
     assert (await seat.gets(ev.FromData)).message == context(3)
+
+
+async def test_a_silent_connection_is_kept_open_by_tcp(arbiter: ArbiterDouble, seat: Seat) -> None:
+    await seat.connects(arbiter)
+    channel = seat.link._control._channel
+    assert channel is not None
+    own: socket.socket = channel._stream._raw.extra(SocketAttribute.raw_socket)
+    assert own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
 
 
 async def test_a_context_larger_than_any_speech_arrives(arbiter: ArbiterDouble, seat: Seat) -> None:
@@ -258,16 +271,16 @@ async def test_what_is_not_of_the_protocol_is_a_fault_of_the_arbiter(
 # --- refusals ----------------------------------------------------------------------------------------
 
 
-async def refusal(address: Address, context: ssl.SSLContext) -> str:
+async def refusal(address: Address, context: ssl.SSLContext) -> ev.LinkRefused:
     async with linked(address, context) as seat:
-        seat.tasks.start_soon(seat.link.control, 5.0)
+        seat.tasks.start_soon(seat.link.run, 0.0, 5.0)
         with anyio.fail_after(PATIENCE):
             event = await seat.inbox.receive()
             if isinstance(event, ev.ControlOpened):  # TLS 1.3: the client hears of it late
                 await seat.link.send_control(m.Reg(name="sceptic"))
                 event = await seat.inbox.receive()
         assert isinstance(event, ev.LinkRefused), event
-        return event.reason
+        return event
 
 
 async def test_a_certificate_of_another_authority_is_refused_in_words(
@@ -275,15 +288,17 @@ async def test_a_certificate_of_another_authority_is_refused_in_words(
 ) -> None:
     stranger = Council(tmp_path).alice
     stranger.ca.write_bytes(council.alice.ca.read_bytes())
-    reason = await refusal(arbiter.address, client_context(stranger))
-    assert reason == "the Arbiter refused our certificate: unknown CA (another authority issued it)"
+    refused = await refusal(arbiter.address, client_context(stranger))
+    assert refused.reason == "the Arbiter refused our certificate: unknown CA (another authority issued it)"
+    assert refused.objection is Objection.OWN_AUTHORITY
 
 
 async def test_an_arbiter_of_another_authority_is_refused_in_words(
     arbiter: ArbiterDouble, tmp_path: Path
 ) -> None:
-    reason = await refusal(arbiter.address, Council(tmp_path).client)
-    assert "the Arbiter's certificate was refused" in reason
+    refused = await refusal(arbiter.address, Council(tmp_path).client)
+    assert "the Arbiter's certificate was refused" in refused.reason
+    assert refused.objection is Objection.PEER_AUTHORITY
 
 
 async def test_an_arbiter_under_another_name_is_refused_at_once(council: Council) -> None:
@@ -291,40 +306,115 @@ async def test_an_arbiter_under_another_name_is_refused_at_once(council: Council
         "elsewhere", usages=(SERVER_AUTH,), names=[x509.DNSName("arbiter.council.test")]
     )
     async with arbiter_double(server_context(elsewhere)) as double:
-        reason = await refusal(double.address, council.client)
-    assert "the Arbiter's certificate was refused" in reason
-    assert HOST in reason
+        refused = await refusal(double.address, council.client)
+    assert "the Arbiter's certificate was refused" in refused.reason
+    assert HOST in refused.reason
+    assert refused.objection is Objection.PEER_NAME
 
 
-async def test_a_data_connection_that_is_refused_is_a_refusal(arbiter: ArbiterDouble, seat: Seat) -> None:
+async def test_a_name_that_no_certificate_could_bear_is_refused_at_once(
+    arbiter: ArbiterDouble, council: Council
+) -> None:
+    nameless = replace(arbiter.address, server_name="*.")
+    refused = await refusal(nameless, council.client)
+    assert refused.objection is Objection.PEER_NAME
+
+
+async def test_something_else_than_tls_is_refused_at_once(council: Council) -> None:
+    async def serve(stream: SocketStream) -> None:
+        async with stream:
+            await stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with await anyio.create_tcp_listener(local_host=HOST) as listener, anyio.create_task_group() as web:
+        web.start_soon(listener.serve, serve)
+        port = listener.extra(SocketAttribute.local_port)
+        refused = await refusal(Address(HOST, port, port), council.client)
+        web.cancel_scope.cancel()
+    assert refused.objection is Objection.NOT_TLS
+
+
+async def test_a_connection_that_closes_in_the_handshake_is_lost_and_not_refused(council: Council) -> None:
+    """A pass-through without an Arbiter behind it, or an Arbiter with too many handshakes under way."""
+
+    async def hang_up(stream: SocketStream) -> None:
+        await stream.aclose()
+
+    async with await anyio.create_tcp_listener(local_host=HOST) as listener, anyio.create_task_group() as web:
+        web.start_soon(listener.serve, hang_up)
+        port = listener.extra(SocketAttribute.local_port)
+        async with linked(Address(HOST, port, port), council.client) as seat:
+            await seat.link.control(5.0)
+            lost = await seat.gets(ev.LinkLost)
+        web.cancel_scope.cancel()
+    assert lost.reason.startswith(f"no connection to the Arbiter at {HOST}:{port}: ")
+
+
+async def test_a_data_connection_that_is_closed_without_a_word_is_lost(
+    arbiter: ArbiterDouble, seat: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "PARTING_SECONDS", 0.0)
     await seat.connects(arbiter)
     data = await seat.connects_data(arbiter)
     await data.close()
-    assert (await seat.gets(ev.LinkRefused)).reason == "the Arbiter closed the connection"
+    lost = await seat.gets(ev.LinkLost)
+    assert lost.reason == "the data connection is lost: the Arbiter closed the connection"
 
 
-# --- an Arbiter that does not listen yet -------------------------------------------------------------
+def broken(cause: BaseException | None) -> ChannelBroken:
+    error = ChannelBroken("no connection")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "Nobody listens on that port"),
+        (OSError(errno.EHOSTUNREACH, "no route"), "right network, or VPN"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "The name leads nowhere"),
+        (None, "does a firewall keep the port"),
+        (OSError(errno.EMFILE, "too many"), ""),
+        (ChannelBroken("hung up"), ""),
+    ],
+)
+def test_what_may_help_is_said_by_the_systems_own_error(cause: BaseException | None, words: str) -> None:
+    hint = obstacle(broken(cause))
+    assert words in hint
+    assert bool(words) is bool(hint)
+
+
+# --- a link that is dropped --------------------------------------------------------------------------
+
+
+async def test_a_link_that_is_dropped_tells_the_arbiter_and_says_nothing_more(
+    arbiter: ArbiterDouble, seat: Seat
+) -> None:
+    control = await seat.connects(arbiter)
+    seat.link.bind(0.1)
+    data = await arbiter.data()
+    await seat.gets(ev.DataOpened)
+    seat.link.drop()
+    await control.hears_the_end()
+    await data.hears_the_end()
+    assert await seat.gets_nothing(0.5)
+
+
+async def test_a_link_that_is_dropped_while_it_waits_never_dials(arbiter: ArbiterDouble, seat: Seat) -> None:
+    seat.tasks.start_soon(seat.link.run, 0.2, 5.0)
+    await anyio.sleep(0.05)
+    seat.link.drop()
+    with anyio.move_on_after(0.5) as waited:
+        await arbiter.control()
+    assert waited.cancelled_caught
+
+
+# --- other places ------------------------------------------------------------------------------------
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
-
-
-async def test_a_seat_waits_for_an_arbiter_that_comes_up_later_and_says_so_once(
-    council: Council, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "consilium.seat")
-    address = Address(HOST, free_port(), free_port())
-    async with linked(address, council.client) as seat:
-        seat.tasks.start_soon(seat.link.control, 10.0)
-        assert await seat.gets_nothing(0.3)
-        ports = (address.control_port, address.data_port)
-        async with arbiter_double(council.server, ports) as double:
-            await double.control()
-            await seat.gets(ev.ControlOpened)
-    assert caplog.text.count("waiting for it for up to 10 seconds") == 1
 
 
 async def test_a_seat_reaches_an_arbiter_on_unix_sockets(
@@ -334,7 +424,7 @@ async def test_a_seat_reaches_an_arbiter_on_unix_sockets(
     async with open_house(tmp_path) as home:
         address = Address("nowhere.invalid", 1, 1, sockets=tmp_path / "run")
         async with linked(address, home.context("ada")) as seat:
-            seat.tasks.start_soon(seat.link.control, 5.0)
+            seat.tasks.start_soon(seat.link.run, 0.0, 5.0)
             await seat.gets(ev.ControlOpened)
             await seat.link.send_control(m.Reg(name="ada"))
             granted = (await seat.gets(ev.FromControl)).message
@@ -347,12 +437,10 @@ async def test_a_seat_reaches_an_arbiter_on_unix_sockets(
             await seat.link.aclose()
 
 
-async def test_a_seat_does_not_wait_for_ever(council: Council) -> None:
+async def test_a_port_that_nobody_listens_on_is_a_lost_link(council: Council) -> None:
     address = Address(HOST, free_port(), free_port())
     async with linked(address, council.client) as seat:
-        began = anyio.current_time()
-        await seat.link.control(0.5)
-        assert anyio.current_time() - began < 2.0
+        await seat.link.control(5.0)
         lost = await seat.gets(ev.LinkLost)
     assert lost.reason == f"no connection to the Arbiter at {HOST}:{address.control_port}: connection refused"
 

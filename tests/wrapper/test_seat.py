@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from arbiter_double import TOPIC, ArbiterDouble, arbiter_double, context, start
+from anyio.abc import SocketAttribute, SocketStream
+from arbiter_double import HOST, TOPIC, ArbiterDouble, arbiter_double, context, start
+from certificates import SERVER_AUTH
+from cryptography import x509
 from edge_kit import Council
 from scripted_adapter import HANG, ScriptedAdapter
 
 import wrapper.seat as seat_module
 from consilium import messages as m
 from consilium import tls
-from consilium.errors import AdapterFault, ErrorCode
+from consilium.errors import AdapterFault, ChannelError, ErrorCode, UserError
+from consilium.tls import TlsStream, server_context
+from wrapper import reconnection
 from wrapper.events import End, Outcome
+from wrapper.link import Address
 from wrapper.seat import Plan, Seat
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +55,7 @@ class Life:
     """A seat that is running, what it says of itself, and how it ended."""
 
     def __init__(self) -> None:
-        self.said: list[Mapping[str, str]] = []
+        self.said: list[Mapping[str, Any]] = []
         self.end: End | None = None
 
     @property
@@ -72,6 +79,7 @@ def running(arbiter: ArbiterDouble, council: Council) -> Any:
             "address": arbiter.address,
             "context": council.client,
             "patience": 2.0,
+            "give_up_after": 0.0,
             "speech_bytes": 2000,
             "contribution_chars": 500,
             "lifeline": False,
@@ -110,10 +118,12 @@ async def test_a_normal_turn(arbiter: ArbiterDouble, running: Any) -> None:
     assert not any(line.startswith("/") for line in prompt.splitlines())
     assert adapter.system_prompts == ["You take part in a debate."]
     assert adapter.life == ["open", "close"]
-    assert life.said == [
+    assert life.said[1:3] == [
         {"event": "seated", "participant_id": WHO},
-        {"event": "ended", "outcome": "FINISHED", "reason": "the debate ended: FINISHED"},
+        {"event": "speaking", "turn_id": 1, "phase": "OPENING"},
     ]
+    assert [line["event"] for line in life.said] == ["registered", "seated", "speaking", "spoke", "ended"]
+    assert life.said[-1] == {"event": "ended", "outcome": "FINISHED", "reason": "the debate ended: FINISHED"}
 
 
 async def test_each_turn_has_its_own_nonce(arbiter: ArbiterDouble, running: Any) -> None:
@@ -331,15 +341,174 @@ async def test_an_end_that_the_data_connection_announces_first_is_still_the_deba
     assert life.outcome is Outcome.FINISHED
 
 
+# --- a link that is lost (§9.6, §17.6) ---------------------------------------------------------------
+
+PATIENT = {"patience": 30.0, "give_up_after": 60.0}
+
+
+@pytest.fixture
+def _quick_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconnection, "RETURNING", reconnection.Pace(0.05, 0.1, 0.5))
+
+
+@pytest.mark.usefixtures("_quick_returns")
+async def test_a_seat_comes_back_with_its_chat_and_takes_its_next_turn(
+    arbiter: ArbiterDouble, running: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapter = ScriptedAdapter("before", "after")
+    async with running(adapter, **PATIENT) as life:
+        seat = await arbiter.seat()
+        await seat.assign(1)
+        await seat.control.hear(m.TurnEnd)
+        await seat.control.cut()
+        seat = await arbiter.seat(debate_state=m.DebateState.PAUSED, session_id="session-2")
+        assert seat.reg.name == "sceptic"
+        assert await seat.data.hears_nothing()
+        assert len(adapter.prompts) == 1, "it waits for the operator's word, and for its turn"
+        await seat.control.say(m.SeatRecovery(mode=m.Recovery.KEEP))
+        await seat.assign(2)
+        assert (await seat.data.hear(m.Speech)).text == "after"
+        await seat.finish_after(m.TurnEnd)
+    assert life.outcome is Outcome.FINISHED
+    assert adapter.life == ["open", "close"], "one chat, from beginning to end"
+    events = [line["event"] for line in life.said]
+    assert events == [
+        *("registered", "seated", "speaking", "spoke", "waiting"),
+        *("registered", "seated", "recovered", "speaking", "spoke", "ended"),
+    ]
+    waiting = life.said[4]
+    assert waiting["reason"].startswith("the control connection is lost: ")
+    assert 50 <= waiting["next_try_ms"] <= 100
+    assert "(the next try is in 0.1 s)" in caplog.text
+
+
+@pytest.mark.usefixtures("_quick_returns")
+async def test_the_client_of_a_lost_turn_is_killed_at_once_and_never_heard_of_again(
+    arbiter: ArbiterDouble, running: Any
+) -> None:
+    adapter = ScriptedAdapter(HANG, "the next one", dies_slowly=0.3)
+    async with running(adapter, **PATIENT):
+        seat = await arbiter.seat()
+        prompted = adapter.prompted
+        await seat.assign(1)
+        await prompted.wait()
+        await seat.control.cut()
+        seat = await arbiter.seat(session_id="session-2")
+        await seat.assign(2)
+        assert (await seat.data.hear(m.Speech)).turn_id == 2
+        await seat.finish_after(m.TurnEnd)
+    assert adapter.life == ["open", "killed", "close"]
+
+
+@pytest.mark.usefixtures("_quick_returns")
+async def test_a_seat_whose_old_session_lingers_tries_until_it_is_let_in(
+    arbiter: ArbiterDouble, running: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(ScriptedAdapter(), **PATIENT):
+        seat = await arbiter.seat()
+        await seat.data.cut()
+        for _ in range(4):
+            await arbiter.refuse(ErrorCode.DUPLICATE_DISPLAY_NAME, "sceptic_0A1B2C3D is already registered")
+        await (await arbiter.seat()).finish()
+    assert caplog.text.count("already sits in this debate") == 1
+
+
+async def test_a_seat_waits_for_an_arbiter_that_comes_up_later_and_says_so_once(
+    council: Council, running: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with arbiter_double(council.server) as gone:
+        address = gone.address
+    async with running(ScriptedAdapter(), address=address, patience=30.0):
+        await anyio.sleep(0.5)
+        async with arbiter_double(council.server, (address.control_port, address.data_port)) as double:
+            await (await double.seat()).finish()
+    assert caplog.text.count("the next try is in") == 1
+
+
+async def test_a_seat_that_finds_nobody_gives_up_in_its_time(council: Council, running: Any) -> None:
+    async with arbiter_double(council.server) as gone:
+        address = gone.address
+    began = anyio.current_time()
+    async with running(ScriptedAdapter(), address=address, patience=0.5) as life:
+        pass
+    assert anyio.current_time() - began < 5
+    assert life.outcome is Outcome.LINK_LOST
+    assert "connection refused; given up after 0.5 seconds. Nobody listens on that port" in life.reason
+
+
+@pytest.mark.usefixtures("_quick_returns")
+async def test_a_certificate_that_is_refused_on_the_way_back_ends_the_seat(
+    arbiter: ArbiterDouble, council: Council, running: Any, tmp_path: Path
+) -> None:
+    stranger = Council(tmp_path)
+    async with running(ScriptedAdapter(), **PATIENT) as life:
+        seat = await arbiter.seat()
+        arbiter.present(stranger.server)
+        await seat.control.cut()
+    assert life.outcome is Outcome.REFUSED
+    assert "an authority that we do not trust" in life.reason
+    assert "check the address" in life.reason
+
+
+@pytest.mark.usefixtures("_quick_returns")
+async def test_credentials_that_were_renewed_meanwhile_are_taken_up(
+    arbiter: ArbiterDouble, council: Council, running: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The council changes its authority while the seat is away: the seat's folder has the new one by then."""
+    other = Council(tmp_path)
+    renewed: list[Any] = [council.client, UserError("key.pem is missing"), other.client]
+
+    def renew() -> Any:
+        now = renewed.pop(0) if len(renewed) > 1 else renewed[0]
+        if isinstance(now, UserError):
+            raise now
+        return now
+
+    async with running(ScriptedAdapter(), renew=renew, **PATIENT):
+        await (await arbiter.seat()).control.cut()
+        seat = await arbiter.seat()  # what was read before still holds
+        arbiter.present(other.server)
+        await seat.control.cut()
+        await (await arbiter.seat()).finish()
+    assert "the credentials cannot be read again: key.pem is missing" in caplog.text
+
+
+@pytest.mark.parametrize("odd", ["a seat's certificate", "another host's"])
+async def test_who_is_no_arbiter_is_asked_once(council: Council, running: Any, odd: str) -> None:
+    """security: refused by us, so there is nothing to wait for, and nobody is hammered."""
+    names = [x509.DNSName("arbiter.council.test")]
+    poses = council.alice if odd.startswith("a ") else council.issue("h", usages=(SERVER_AUTH,), names=names)
+    knocks = []
+
+    async def pose(stream: SocketStream) -> None:
+        knocks.append(stream)
+        with suppress(ChannelError):
+            await TlsStream.handshake(stream, server_context(poses), server_side=True)
+
+    async with (
+        await anyio.create_tcp_listener(local_host=HOST) as listener,
+        anyio.create_task_group() as door,
+    ):
+        door.start_soon(listener.serve, pose)
+        port = listener.extra(SocketAttribute.local_port)
+        async with running(ScriptedAdapter(), address=Address(HOST, port, port), **PATIENT) as life:
+            pass
+        await anyio.sleep(1.0)
+        door.cancel_scope.cancel()
+    assert life.outcome is Outcome.REFUSED
+    assert "the Arbiter's certificate was refused" in life.reason
+    assert len(knocks) == 1
+
+
 # --- how a seat ends ---------------------------------------------------------------------------------
 
 
 async def test_a_refused_seat_says_why(arbiter: ArbiterDouble, running: Any) -> None:
     adapter = ScriptedAdapter()
     async with running(adapter) as life:
-        await arbiter.refuse(ErrorCode.DUPLICATE_DISPLAY_NAME, "sceptic_0A1B2C3D is already registered")
+        await arbiter.refuse(ErrorCode.POLICY_DENIED, "the roster has no seat named sceptic")
     assert life.outcome is Outcome.REFUSED
-    assert life.reason.startswith("sceptic already sits in this debate")
+    assert life.reason.startswith("sceptic may not take a seat")
     assert [line["event"] for line in life.said] == ["ended"]
     assert adapter.life == ["open", "close"]
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from consilium import messages as m
-from consilium.errors import ErrorCode
+from consilium.errors import ErrorCode, Objection
 from wrapper import events as ev
 from wrapper.events import CancelTurn, End, Note, Outcome, RestartChat, RunTurn, SendControl, SendData
+from wrapper.reconnection import GOOD_WHILE, RETURNING, Knock, Reconnection
 from wrapper.turn import SeatMachine, SeatState
 
 if TYPE_CHECKING:
@@ -78,12 +79,17 @@ DATA_OK = ev.FromData(m.DataOk())
 
 
 class Seat:
-    """A machine and a clock. Notes are kept apart: they are said, not done."""
+    """A machine and a clock. Notes and news are kept apart: they are said, not done.
 
-    def __init__(self) -> None:
-        self.machine = SeatMachine(REG, speech_bytes=LIMIT)
+    It gives up at once, unless it is told for how long to try.
+    """
+
+    def __init__(self, patience: float = 0.0, give_up_after: float = 0.0) -> None:
+        reconnection = Reconnection(patience=patience, give_up_after=give_up_after)
+        self.machine = SeatMachine(REG, speech_bytes=LIMIT, reconnection=reconnection)
         self.now = 0.0
         self.notes: list[Note] = []
+        self.news: list[ev.Tell] = []
 
     def on(self, *happened: SeatEvent, at: float | None = None) -> list[Effect]:
         self.now = self.now if at is None else at
@@ -91,7 +97,14 @@ class Seat:
         for event in happened:
             effects += self.machine.handle(event, self.now)
         self.notes += [effect for effect in effects if isinstance(effect, Note)]
-        return [effect for effect in effects if not isinstance(effect, Note)]
+        self.news += [effect for effect in effects if isinstance(effect, ev.Tell)]
+        return [effect for effect in effects if not isinstance(effect, Note | ev.Tell)]
+
+    def told(self) -> list[str]:
+        """What was told since the last call, by name."""
+        names = [tell.news.value for tell in self.news]
+        self.news.clear()
+        return names
 
 
 PATH: dict[SeatState, tuple[SeatEvent, ...]] = {
@@ -104,11 +117,12 @@ PATH: dict[SeatState, tuple[SeatEvent, ...]] = {
 }
 
 
-def seat_in(state: SeatState, *, memory_lost: bool = False) -> Seat:
-    seat = Seat()
+def seat_in(state: SeatState, *, memory_lost: bool = False, patience: float = 0.0) -> Seat:
+    seat = Seat(patience, patience)
     seat.on(ev.ChatOpened(memory_lost), *PATH[state])
     assert seat.machine.state is state
     seat.notes.clear()
+    seat.news.clear()
     return seat
 
 
@@ -131,12 +145,13 @@ LOST = SendData(m.SystemEvent(event="PARTICIPANT_MEMORY_LOST", participant_id=WH
 
 def test_a_seat_registers_binds_and_sits_down_in_that_order() -> None:
     seat = Seat()
-    assert seat.on(ev.ChatOpened(memory_lost=False)) == [ev.OpenControl()]
+    assert seat.on(ev.ChatOpened(memory_lost=False)) == [ev.OpenControl(Knock(0.0, 0.0, 1.0))]
     assert seat.on(ev.ControlOpened()) == [SendControl(REG)]
     assert seat.on(ev.FromControl(reg_ok())) == [ev.OpenData(heartbeat=15.0)]
     assert seat.on(ev.DataOpened()) == [SendData(m.DataHello(session_id="s-1", data_token="once"))]
-    assert seat.on(DATA_OK) == [ev.TakeSeat(WHO)]
+    assert seat.on(DATA_OK) == []
     assert seat.machine.state is SeatState.SEATED
+    assert seat.told() == ["registered", "seated"]
 
 
 def test_a_client_that_cannot_be_used_takes_no_seat() -> None:
@@ -167,9 +182,9 @@ def test_only_less_than_was_asked_for_is_a_warning(
     asked: tuple[bool, str], granted: tuple[bool, str], weight: ev.Weight | None, said: str
 ) -> None:
     policy = m.DisconnectPolicy
-    machine = SeatMachine(
-        m.Reg(name="ada", required=asked[0], disconnect_policy=policy(asked[1])), speech_bytes=1000
-    )
+    reg = m.Reg(name="ada", required=asked[0], disconnect_policy=policy(asked[1]))
+    once = Reconnection(patience=0, give_up_after=0)
+    machine = SeatMachine(reg, speech_bytes=1000, reconnection=once)
     machine.state = SeatState.REGISTERING
     reply = reg_ok(required=granted[0], disconnect_policy=policy(granted[1]))
     _registered, *more = [note for note in machine.handle(ev.FromControl(reply), 0) if isinstance(note, Note)]
@@ -250,7 +265,7 @@ def test_a_context_that_overtakes_its_turn_start_waits_for_it(seat: Seat) -> Non
 def test_a_turn_start_that_overtakes_data_ok_is_acknowledged_and_waits_for_its_context() -> None:
     seat = seat_in(SeatState.BINDING)
     assert seat.on(start(1)) == [ACK[1]]
-    assert seat.on(DATA_OK) == [ev.TakeSeat(WHO)]
+    assert seat.on(DATA_OK) == []
     assert seat.on(context(1)) == [RunTurn(context_message(1), deadline=60.0)]
 
 
@@ -466,7 +481,7 @@ def test_a_restart_that_nobody_asked_for_is_not_told(seat: Seat) -> None:
 
 def test_a_seat_that_comes_back_without_its_chat_says_so_once_when_it_sits_down() -> None:
     seat = seat_in(SeatState.BINDING, memory_lost=True)
-    assert seat.on(DATA_OK) == [ev.TakeSeat(WHO), LOST]
+    assert seat.on(DATA_OK) == [LOST]
     assert seat.on(start(1), context(1)) == [ACK[1], RunTurn(context_message(1), deadline=60.0)]
 
 
@@ -474,7 +489,7 @@ def test_a_cold_start_before_data_ok_is_told_after_it() -> None:
     seat = seat_in(SeatState.BINDING)
     assert seat.on(COLD) == [RestartChat()]
     assert seat.on(ev.Restarted()) == []
-    assert seat.on(DATA_OK) == [ev.TakeSeat(WHO), LOST]
+    assert seat.on(DATA_OK) == [LOST]
 
 
 # --- the debate and the end --------------------------------------------------------------------------
@@ -554,7 +569,7 @@ def test_who_never_came_has_nothing_to_leave() -> None:
     ("event", "outcome"),
     [
         (ev.LinkLost("the cable"), Outcome.LINK_LOST),
-        (ev.LinkRefused("the cable"), Outcome.REFUSED),
+        (ev.LinkRefused("the cable", Objection.NOT_TLS), Outcome.REFUSED),
         (ev.PeerFaulted("the cable"), Outcome.PROTOCOL_FAULT),
     ],
 )
@@ -563,7 +578,194 @@ def test_a_lost_link_ends_the_seat_in_every_state(
 ) -> None:
     end = end_of(seat_in(state).on(event))
     assert end.outcome is outcome
-    assert end.reason.endswith("the cable")
+    assert "the cable" in end.reason
+
+
+# --- a link that is gone, and the next one (§9.6, §17.6) -------------------------------------------
+
+
+def again(seat: Seat) -> list[Effect]:
+    """The seat comes back: control, REG_OK, data, DATA_OK; what it does in the end."""
+    return seat.on(*PATH[SeatState.SEATED])
+
+
+def test_a_lost_link_is_tried_again_and_the_seat_registers_under_the_same_name() -> None:
+    seat = seat_in(SeatState.SEATED, patience=100.0)
+    assert seat.on(ev.LinkLost("the cable")) == [ev.OpenControl(Knock(0.5, 2.0, 10.0), "the cable")]
+    assert seat.machine.state is SeatState.OFFLINE
+    assert seat.on(ev.ControlOpened()) == [SendControl(REG)]
+    assert seat.on(ev.FromControl(reg_ok(session_id="s-2", data_token="twice"))) == [ev.OpenData(15.0)]
+    assert seat.on(ev.DataOpened()) == [SendData(m.DataHello(session_id="s-2", data_token="twice"))]
+    assert seat.on(DATA_OK) == []
+    assert seat.told() == ["registered", "seated"]
+    # Ids of the new session count from where its Arbiter counts: that may be another debate's beginning.
+    assert seat.on(start(1), context(1)) == [ACK[1], RunTurn(context_message(1), deadline=60.0)]
+
+
+def test_an_open_turn_is_ended_at_once_and_never_answered_late() -> None:
+    seat = seat_in(SeatState.SEATED, patience=100.0)
+    seat.on(start(3), context(3))
+    cancel, _ = seat.on(ev.LinkLost("the cable"))
+    assert cancel == CancelTurn(3)
+    assert "turn 3 is given up: the connection is gone" in seat.notes[-1].text
+    again(seat)
+    assert seat.on(ev.Answered(3, "too late")) == []
+    assert seat.on(start(4), context(4)) == [ACK[4], RunTurn(context_message(4), deadline=60.0)]
+
+
+def test_a_turn_after_the_return_waits_until_the_lost_one_is_out_of_the_chat() -> None:
+    seat = seat_in(SeatState.SEATED, patience=100.0)
+    seat.on(start(3), context(3), ev.LinkLost("the cable"))
+    again(seat)
+    assert seat.on(start(3), context(3)) == [ACK[3]]
+    assert seat.on(ev.Stopped(3)) == [RunTurn(context_message(3), deadline=60.0)]
+
+
+def test_a_context_that_came_early_is_forgotten_with_its_session() -> None:
+    seat = seat_in(SeatState.SEATED, patience=100.0)
+    seat.on(context(7), ev.LinkLost("the cable"))
+    again(seat)
+    assert seat.on(start(7)) == [ACK[7]]
+
+
+def test_a_cold_start_goes_on_while_the_link_is_away_and_is_told_after_the_return() -> None:
+    seat = seat_in(SeatState.SEATED, patience=100.0)
+    assert seat.on(COLD) == [RestartChat()]
+    seat.on(ev.LinkLost("the cable"))
+    assert seat.on(ev.Restarted()) == []
+    assert again(seat)[-1] == LOST
+
+
+def test_why_it_tries_again_is_said_once_and_again_when_it_is_another_reason() -> None:
+    seat = seat_in(SeatState.SEATED, patience=1000.0)
+    said = []
+    for reason in ("silence", "refused", "refused", "refused", "silence"):
+        (effect,) = seat.on(ev.LinkLost(reason), at=seat.now + 1)
+        assert isinstance(effect, ev.OpenControl)
+        said.append(effect.why)
+    assert said == ["silence", "refused", "", "", "silence"]
+    again(seat)
+    (effect,) = seat.on(ev.LinkLost("silence"))
+    assert isinstance(effect, ev.OpenControl)
+    assert effect.why == "silence", "a seat that sat has new trouble"
+
+
+def test_a_seat_gives_up_after_its_time_and_says_so() -> None:
+    seat = seat_in(SeatState.SEATED, patience=20.0)
+    effects = seat.on(ev.LinkLost("the cable"))
+    while not isinstance(effects[-1], End):
+        effects = seat.on(ev.LinkLost("the cable"), at=seat.now + 1)
+    assert end_of(effects) == End(Outcome.LINK_LOST, "the cable; given up after 20 seconds")
+    assert 19 <= seat.now <= 21
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.DUPLICATE_DISPLAY_NAME,
+        ErrorCode.RATE_LIMITED,
+        ErrorCode.TIMEOUT,
+        ErrorCode.NOT_REGISTERED,
+        ErrorCode.TOKEN_REFUSED,
+    ],
+)
+@pytest.mark.parametrize("state", [SeatState.REGISTERING, SeatState.BINDING])
+def test_a_refusal_that_may_pass_is_tried_again(code: ErrorCode, state: SeatState) -> None:
+    seat = seat_in(state, patience=30.0)
+    refusal = error(code)
+    event = ev.FromControl(refusal) if state is SeatState.REGISTERING else ev.FromData(refusal)
+    (effect,) = seat.on(event)
+    assert isinstance(effect, ev.OpenControl)
+    assert effect.why.endswith(f"({code}: no)")
+    assert seat.machine.state is SeatState.OFFLINE
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.POLICY_DENIED,
+        ErrorCode.INVALID_STATE,
+        ErrorCode.PROFILE_CAP,
+        ErrorCode.PROTOCOL_VERSION_UNSUPPORTED,
+        "SOMETHING_NEW",
+    ],
+)
+def test_a_refusal_that_will_not_change_ends_the_seat_however_patient_it_is(code: str) -> None:
+    seat = seat_in(SeatState.REGISTERING, patience=1000.0)
+    assert end_of(seat.on(ev.FromControl(error(code)))).outcome is Outcome.REFUSED
+
+
+@pytest.mark.parametrize("objection", Objection)
+def test_what_tls_refuses_ends_the_seat_with_what_to_do(objection: Objection) -> None:
+    seat = seat_in(SeatState.SEATED, patience=1000.0)
+    seat.on(ev.LinkLost("the cable"))
+    end = end_of(seat.on(ev.LinkRefused("the Arbiter refused it", objection)))
+    assert (end.outcome, end.objection) == (Outcome.REFUSED, objection)
+    assert end.reason.startswith("the Arbiter refused it. ")
+    assert len(end.reason) > len("the Arbiter refused it. ") + 20
+
+
+def test_a_seat_that_the_operator_removed_does_not_come_back() -> None:
+    seat = seat_in(SeatState.SEATED, patience=1000.0)
+    assert end_of(seat.on(ev.FromControl(error(ErrorCode.NOT_REGISTERED)))).outcome is Outcome.REFUSED
+
+
+def test_who_leaves_while_the_link_is_away_just_goes() -> None:
+    seat = seat_in(SeatState.SEATED, patience=1000.0)
+    seat.on(ev.LinkLost("the cable"))
+    assert seat.on(ev.Leave("user_quit")) == [End(Outcome.LEFT, "left: user_quit")]
+
+
+def test_only_a_seat_that_sat_for_a_good_while_begins_with_short_waits() -> None:
+    seat = seat_in(SeatState.SEATED, patience=1e6)
+    bounds = []
+    for sat_for in (0.0, 1.0, 1.0, GOOD_WHILE):
+        (effect,) = seat.on(ev.LinkLost("the cable"), at=seat.now + sat_for)
+        assert isinstance(effect, ev.OpenControl)
+        bounds.append(effect.knock.most)
+        again(seat)
+    assert bounds == [RETURNING.first, 2 * RETURNING.first, 4 * RETURNING.first, RETURNING.first]
+
+
+def test_a_chat_is_not_carried_from_one_debate_into_another() -> None:
+    seat = seat_in(SeatState.REGISTERING, patience=1000.0)
+    seat.on(ev.FromControl(reg_ok(debate_id="one")), ev.DataOpened(), DATA_OK, ev.LinkLost("the cable"))
+    seat.on(ev.ControlOpened(), ev.FromControl(reg_ok(debate_id="one")), ev.LinkLost("again"))
+    farewell, end = seat.on(ev.ControlOpened(), ev.FromControl(reg_ok(debate_id="two")))[-2:]
+    assert farewell == SendControl(m.Unreg(reason="this seat's chat is of another debate"))
+    assert isinstance(end, End)
+    assert end.outcome is Outcome.REFUSED
+    assert "another debate is held there now, two; the chat of this seat is of one" in end.reason
+
+
+def test_an_arbiter_that_does_not_name_its_debate_is_believed() -> None:
+    once = Reconnection(patience=0, give_up_after=0)
+    seat = Seat()
+    seat.machine = SeatMachine(REG, speech_bytes=LIMIT, reconnection=once, debate_id="one")
+    seat.on(ev.ChatOpened(memory_lost=False), ev.ControlOpened())
+    assert seat.on(ev.FromControl(reg_ok())) == [ev.OpenData(15.0)]
+
+
+@pytest.mark.parametrize(("granted", "longest"), [(100, 100), (None, LIMIT), (10**9, m.MAX_SPEECH_BYTES)])
+def test_the_arbiter_says_how_long_a_speech_may_be(granted: int | None, longest: int) -> None:
+    seat = seat_in(SeatState.REGISTERING)
+    seat.on(ev.FromControl(reg_ok(speech_bytes=granted)), ev.DataOpened(), DATA_OK, start(1), context(1))
+    effect = seat.on(ev.Answered(1, "a" * 100_000))[0]
+    assert isinstance(effect, SendData)
+    assert isinstance(effect.message, m.Speech)
+    assert longest - 80 <= len(effect.message.text) <= longest
+
+
+def test_what_a_seat_does_is_told_for_whoever_follows_it(seat: Seat) -> None:
+    seat.on(start(1), context(1), ev.Answered(1, "Wrap it, and soon."))
+    assert seat.news[-1] == ev.Tell(ev.News.SPOKE, {"turn_id": 1, "words": 4})
+    seat.on(start(2), context(2), ev.Passed(2), start(3), context(3), failed(3))
+    seat.on(ev.FromControl(m.DebatePaused(reason="a seat cannot go on", missing=(WHO,))), KEEP)
+    seat.on(ev.FromControl(m.DebateResumed(turn_counter=3)))
+    assert seat.told() == [
+        *("speaking", "spoke", "speaking", "passed", "speaking", "failed"),
+        *("paused", "recovered", "resumed"),
+    ]
 
 
 # --- every message in every state --------------------------------------------------------------------
@@ -631,7 +833,7 @@ def test_a_local_event_that_came_too_late_changes_nothing(seat: Seat, event: Sea
 def test_an_answer_before_the_seat_is_taken_changes_nothing() -> None:
     seat = seat_in(SeatState.BINDING)
     assert seat.on(ev.Answered(1, "who asked?")) == []
-    assert "came too late" in seat.notes[-1].text
+    assert "its result is dropped" in seat.notes[-1].text
 
 
 # --- any event in any state --------------------------------------------------------------------------
@@ -641,13 +843,15 @@ class Monitor:
     """Watches a machine from outside, and knows only what may never happen."""
 
     def __init__(self) -> None:
-        self.machine = SeatMachine(REG, speech_bytes=LIMIT)
+        reconnection = Reconnection(patience=100.0, give_up_after=100.0)
+        self.machine = SeatMachine(REG, speech_bytes=LIMIT, reconnection=reconnection)
         self.assigned: set[int] = set()
         self.forfeit: set[int] = set()
         self.contexts: set[int] = set()
         self.answers: dict[int, int] = {}
         self.open: int | None = None
         self.at_work: int | str | None = None
+        self.lost_turns: set[int] = set()
         self.heard: set[type] = set()
         self.end: End | None = None
 
@@ -693,8 +897,10 @@ class Monitor:
                 assert len(text.encode()) <= LIMIT
             case SendData(m.DataHello()):
                 assert m.RegOk in self.heard
-            case ev.TakeSeat():
+            case ev.Tell(news=ev.News.SEATED):
                 assert m.DataOk in self.heard
+            case ev.OpenControl():
+                self._new_session()
             case RunTurn(told):
                 assert self.at_work is None, "never two turns in one chat"
                 assert told.turn_id in self.assigned & self.contexts
@@ -707,6 +913,16 @@ class Monitor:
                 assert turn_id == self.at_work
             case End():
                 self.end = effect
+
+    def _new_session(self) -> None:
+        """Its turns are forfeit, its ids mean nothing any more, and it has to be let in anew."""
+        if self.open is not None:
+            self.forfeit.add(self.open)
+        self.open = None
+        self.lost_turns |= self.assigned
+        self.assigned, self.contexts, self.answers = set(), set(), {}
+        self.forfeit = {self.at_work} if isinstance(self.at_work, int) else set()
+        self.heard = set()
 
     def _may_speak_of(self, turn_id: int) -> None:
         assert turn_id in self.assigned
@@ -725,7 +941,9 @@ anything: st.SearchStrategy[SeatEvent] = st.one_of(
     st.builds(ev.Passed, ids),
     st.builds(failed, ids, st.sampled_from(m.Fault), st.text()),
     st.builds(ev.Stopped, ids),
-    st.sampled_from([ev.LinkLost("x"), ev.LinkRefused("x"), ev.PeerFaulted("x"), ev.Leave("x")]),
+    st.sampled_from(
+        [ev.LinkLost("x"), ev.LinkRefused("x", Objection.OWN_REVOKED), ev.PeerFaulted("x"), ev.Leave("x")]
+    ),
 )
 
 

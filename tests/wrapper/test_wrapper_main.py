@@ -176,7 +176,8 @@ async def test_a_seat_lives_through_a_debate_with_its_client(
     assert "Doubt everything." in first["system"]
     assert "You are the first to speak." in first["prompt"]
     assert "--cid" in second["argv"]
-    assert [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()] == ["seated", "ended"]
+    said = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
+    assert said == ["registered", "seated", "speaking", "spoke", "speaking", "spoke", "ended"]
 
 
 @pytest.mark.anyio
@@ -440,13 +441,13 @@ async def break_the_protocol(seat: Seated) -> None:
 async def test_the_exit_code_says_how_it_ended(
     house: House, arbiter: ArbiterDouble, then: Callable[[Seated], Any], code: int, outcome: str
 ) -> None:
-    async with process(house, arbiter) as child:
+    async with process(house, arbiter, "--give-up-after", "0") as child:
         seat = await arbiter.seat()
         await then(seat)
         said, log = await output(child)
     assert child.returncode == code
-    assert said[0] == {"event": "seated", "participant_id": "sceptic_0A1B2C3D"}
-    assert (said[1]["event"], said[1]["outcome"]) == ("ended", outcome)
+    assert said[1] == {"event": "seated", "participant_id": "sceptic_0A1B2C3D"}
+    assert (said[2]["event"], said[2]["outcome"]) == ("ended", outcome)
     assert log.splitlines()[-1].startswith("sceptic: ")
     assert "a-token-for-one-use" not in log
 

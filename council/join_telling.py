@@ -1,0 +1,44 @@
+"""What `consilium join` says while its seat lives, in lines that a person understands. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wrapper.events import News
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LINES: Mapping[str, tuple[str, ...]] = {
+    News.REGISTERED: ("registered as {participant_id}; the debate is {debate_state}", "topic: {topic}"),
+    News.SEATED: ("seated, and waiting for {waits_for}",),
+    News.SPEAKING: ("turn {turn_id} ({phase}): speaking",),
+    News.SPOKE: ("turn {turn_id}: spoke {words:,} words",),
+    News.PASSED: ("turn {turn_id}: passed",),
+    News.PAUSED: ("paused: {reason}{absent}",),
+    News.RESUMED: ("the debate goes on",),
+    News.RECOVERED: ("the operator has it {chat}",),
+}
+"""The lines of each event. One that is not here is told by a warning of the log, or at the end."""
+
+_WAITS_FOR = {"PAUSED": "the operator to resume the debate", "WAITING_QUORUM": "the others"}
+_CHATS = {"keep": "go on with its chat", "cold": "begin a new chat"}
+
+
+class Teller:
+    """Makes lines of events. It remembers how the debate stood, for what the seat waits for."""
+
+    def __init__(self) -> None:
+        self._debate = ""
+
+    def told(self, event: Mapping[str, Any]) -> list[str]:
+        """The lines for ``event``: none, if a person need not know."""
+        self._debate = event.get("debate_state", self._debate)
+        missing = ", ".join(event.get("missing", ()))
+        facts = {
+            **event,
+            "waits_for": _WAITS_FOR.get(self._debate, "its turn"),
+            "absent": f"; missing: {missing}" if missing else "",
+            "chat": _CHATS.get(event.get("mode", ""), ""),
+        }
+        return [line.format(**facts) for line in _LINES.get(event["event"], ())]
