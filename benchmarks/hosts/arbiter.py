@@ -51,6 +51,8 @@ PROFILES = {
         disconnect_ceiling=DisconnectPolicy.KEEP_ALIVE,
         messages_per_second=10_000,
         burst=100_000,
+        max_seats=4096,
+        max_connections=100_000,
     )
 }
 """A seat that answers at once sends more messages a second than any that thinks."""

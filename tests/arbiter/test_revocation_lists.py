@@ -10,6 +10,7 @@ from certificates import DAY, clock, issue_odd
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from revocations import LIFE, intermediate, list_of, pem_of, stranger, wide_root
 
@@ -177,13 +178,18 @@ def test_an_authority_of_the_same_name_and_another_key_proves_nothing() -> None:
         check(parse(list_of(ROOT), list_of(SEATS, key=KEY)), authorities=[new.certificate, SEATS.certificate])
 
 
-def test_an_authority_whose_key_cannot_sign_lists_of_ours_has_signed_none() -> None:
-    odd = intermediate(ROOT, "Seats")
-    found = parse(list_of(ROOT), list_of(odd))
-    rsa = issue_odd(ROOT, key="RSA").certificate
-    signers = {odd_list.by: [rsa] for odd_list in found.lists}
+@pytest.mark.parametrize("key", ["RSA", X25519PrivateKey.generate()], ids=["RSA", "X25519"])
+def test_an_authority_whose_key_cannot_have_signed_a_list_has_not(key: Any) -> None:
+    (found,) = parse(list_of(ROOT)).lists
+    odd = issue_odd(ROOT, key=key).certificate
     with pytest.raises(RevocationRefused, match="has not signed"):
-        revocation._check_signature(found.lists[0], signers)
+        revocation._check_signature(found, {found.by: [odd]})
+
+
+def test_what_a_list_says_besides_is_passed_over() -> None:
+    told = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), b"\5\0")
+    found = parse(list_of(ROOT, [7], extra=[(told, False)]))
+    assert found.revoked == 1
 
 
 def test_an_authority_without_an_identifier_has_none() -> None:
