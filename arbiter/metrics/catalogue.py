@@ -170,6 +170,11 @@ ARBITER = (
         "consilium_reloads_total", "counter", "Certificates and profiles read again, or refused.", ("result",)
     ),
     Figure(
+        "consilium_configuration_refused",
+        "gauge",
+        "1 while what was read last (certificates, profiles, CRLs) is refused and the old applies, else 0.",
+    ),
+    Figure(
         "consilium_certificate_start_timestamp_seconds",
         "gauge",
         "When that certificate began to hold.",

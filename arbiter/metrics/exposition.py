@@ -201,6 +201,7 @@ READINGS: Mapping[str, Callable[[Look], Iterable[Sample]]] = {
     "consilium_refusals_total": lambda look: _by(look.tally.refusals),
     "consilium_rate_limit_hits_total": lambda look: _by(look.tally.rate_limits),
     "consilium_reloads_total": lambda look: _by(look.tally.reloads),
+    "consilium_configuration_refused": lambda look: _one(float(look.unusable)),
     "consilium_certificate_start_timestamp_seconds": lambda look: _by(
         {held.name: held.since for held in certificates(look.configured)}
     ),

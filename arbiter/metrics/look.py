@@ -34,6 +34,7 @@ class Look:
     status: Status
     tally: Tally
     configured: Configured
+    unusable: bool
     seen: Mapping[str, float]
     lives: Mapping[str, tuple[float, float]]
     sessions: Mapping[str, int]
@@ -70,6 +71,7 @@ class Looker:
             status=self.service.status(),
             tally=self.tally.copy(),
             configured=self.reloader.current.configured,
+            unusable=self.reloader.refused is not None,
             seen={seat: epoch + at for seat, at in heard.items()},
             lives={held.participant_id: _life(held.rights.identity) for held in reception.seats.values()},
             sessions={"participant": len(reception.seats), "operator": len(reception.operators)},

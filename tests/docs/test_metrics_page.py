@@ -11,6 +11,7 @@ from arbiter.edge.listener import HandshakeOutcome
 from arbiter.metrics.catalogue import CATALOGUE, Figure
 from arbiter.metrics.exposition import ISOLATIONS, READINGS, SEAT_STATES
 from consilium.records import TurnOutcome
+from wrapper.egress.counting import Counts
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
@@ -32,6 +33,15 @@ UNBOUNDED = {
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_page_shows_the_catalogue(section: str) -> None:
     assert shown(TEXT, section) == table(SECTIONS[section]), "run: python tests/metrics_page.py"
+
+
+def test_the_page_shows_what_the_egress_proxy_counts() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|.*\| (.+) \|$", shown(TEXT, "egress"), re.MULTILINE)
+    counted = {
+        (family.name + ("_total" if family.type == "counter" else ""), family.type, family.documentation)
+        for family in Counts().registry.collect()
+    }
+    assert {(name, kind, meaning) for name, kind, _, meaning in rows} == counted
 
 
 def test_every_figure_is_read_and_none_besides() -> None:

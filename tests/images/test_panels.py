@@ -7,7 +7,7 @@ import json
 import shutil
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,7 +16,6 @@ import docker_engine
 import pytest
 import yaml
 from anyio.abc import SocketAttribute
-from certificates import clock
 from expressions import (
     ANY,
     CONSOLES,
@@ -31,23 +30,15 @@ from expressions import (
 from house import house
 from playbook import council
 
-from arbiter.changes import Configured
 from arbiter.edge.listener import bind
-from arbiter.metrics.door import MetricsDoor
 from consilium import messages as m
+from wrapper.egress.counting import Counts, served
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from house import Guest, Home
-
-EGRESS = b"""\
-# TYPE consilium_egress_requests_total counter
-consilium_egress_requests_total{outcome="allowed"} 3
-consilium_egress_requests_total{outcome="host"} 0
-"""
-"""What the egress proxy serves, as docs/metrics.md has it."""
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]
 
@@ -120,43 +111,11 @@ async def prometheus(folder: Path, targets: dict[str, str]) -> AsyncIterator[Ser
             await anyio.to_thread.run_sync(docker_engine.docker, "rm", "--force", "--volumes", name)
 
 
-@dataclass(frozen=True)
-class List:
-    """A revocation list, as far as it is measured."""
-
-    issuer: str
-    this_update: float
-    next_update: float
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Those that apply."""
-
-    lists: tuple[List, ...]
-
-
-@dataclass(frozen=True)
-class WithLists(Configured):
-    """What an Arbiter goes by, revocation lists among it."""
-
-    revocations: Any = None
-
-
-def with_lists(configured: Configured, now: float) -> Configured:
-    """The same, and a list that has just been made."""
-    lists = Lists((List("participants", now - 60, now + 86400),))
-    return WithLists(configured.certificate, configured.anchors, configured.profiles, revocations=lists)
-
-
-@contextlib.asynccontextmanager
-async def egress() -> AsyncIterator[int]:
-    """A page as the proxy's; its port."""
-    listeners = await bind(HOST, 0, setting="egress")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(MetricsDoor(lambda: lambda: EGRESS, "text/plain; version=0.0.4").serve, listeners)
-        yield listeners[0].extra(SocketAttribute.local_port)
-        tasks.cancel_scope.cancel()
+@pytest.fixture
+def proxy() -> Iterator[int]:
+    """What the egress proxy serves: its port."""
+    with served(Counts(), HOST, 0) as port:
+        yield port
 
 
 async def has_turns(guest: Guest, usage: m.Usage | None) -> None:
@@ -186,7 +145,7 @@ async def until_all_are_found(server: Server, expressions: list[Expression]) -> 
     return missing
 
 
-async def test_every_panel_console_and_rule_finds_its_figures(tmp_path: Path) -> None:
+async def test_every_panel_console_and_rule_finds_its_figures(tmp_path: Path, proxy: int) -> None:
     rules = council(
         ("ada", "bob", "eve"),
         caps={"max_rounds": 10_000, "max_tokens": 10**9, "max_usd": 10**6, "max_seconds": 500_000},
@@ -194,9 +153,7 @@ async def test_every_panel_console_and_rule_finds_its_figures(tmp_path: Path) ->
     )
     told = m.Usage(tokens_in=500, tokens_out=50, tokens_cached=100, usd=0.01, first_byte_ms=300)
     brands = {"ada": "claude", "bob": "qwen", "eve": "human"}
-    async with house(tmp_path, rules, measured=True) as home, egress() as proxy:
-        current = home.house.reloader.current
-        home.house.reloader.current = replace(current, configured=with_lists(current.configured, clock()))
+    async with house(tmp_path, rules, measured=True) as home:
         targets = {
             "consilium-arbiter": f"{HOST}:{home.ports['metrics']}",
             "consilium-egress": f"{HOST}:{proxy}",

@@ -182,9 +182,18 @@ async def test_certificates_and_reloads_show(tmp_path: Path) -> None:
         sooner = page("consilium_certificate_expiry_timestamp_seconds", holder="arbiter")
         assert (sooner or 0) < clock() + 86500
 
-        (tmp_path / "profiles.yaml").write_text("nonsense: [")
+        assert page("consilium_configuration_refused") == 0
+
+        profiles = tmp_path / "profiles.yaml"
+        good = profiles.read_bytes()
+        profiles.write_text("nonsense: [")
         assert isinstance(await operator.ask(m.Reload()), m.Error)
-        assert (await scrape(home))("consilium_reloads_total", result="refused") == 1
+        page = await scrape(home)
+        assert page("consilium_reloads_total", result="refused") == 1
+        assert page("consilium_configuration_refused") == 1
+        profiles.write_bytes(good)
+        assert isinstance(await operator.ask(m.Reload()), m.AdminOk)
+        assert (await scrape(home))("consilium_configuration_refused") == 0
 
 
 async def test_the_transcript_and_the_process_show(tmp_path: Path) -> None:
