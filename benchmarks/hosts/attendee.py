@@ -83,7 +83,7 @@ class Attendee:
                     if self.bound.is_set():
                         self._manners.lost.append(f"{self.name}: {ended.exceptions[0]}")
                 await self._vanish()
-                # As a wrapper waits that arrives: up to twice as long each time, never as long as the next.
+                # As an arriving wrapper waits: up to twice as long each time, and none as long as the next.
                 await anyio.sleep(random.uniform(ARRIVING.least, ARRIVING.most(self.attempts - 1)))
         self.beats.end(anyio.current_time())
 
