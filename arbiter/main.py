@@ -31,6 +31,7 @@ from arbiter.observe import NOBODY
 from arbiter.options import parser as parser  # noqa: PLC0414 - `consilium completion` asks for it here
 from arbiter.reception import Reception
 from arbiter.reload import Configuration, Reloader, Sources
+from arbiter.revocation import Standing
 from arbiter.service import Service
 from consilium.errors import TranscriptError, UserError
 from consilium.health import Report, place
@@ -196,15 +197,19 @@ def _next_in(folder: Path, council: Council) -> Path:
 
 def _health(debate: Debate, house: House) -> Report:
     """How the Arbiter is, in a word for HEALTHCHECK and a sentence for a person."""
-    refused = house.journal.failure
+    disk, reloader = house.journal.failure, house.reloader
     state = f"the debate is {debate.state}" + (f" ({debate.reason})" if debate.reason else "")
+    told = reloader.warnings()
+    # Lists that expired shut everybody out; what was refused on disk is what somebody believes to apply.
+    loud = reloader.refused is not None or reloader.standing is Standing.EXPIRED
     return Report(
         "arbiter",
         time.monotonic(),
         state,
         # While the disk refuses, the loop waits for the disk: that is the problem, and it is said.
-        busy_since=None if refused else house.service.busy_since,
-        problems=(refused,) if refused else (),
+        busy_since=None if disk else house.service.busy_since,
+        problems=(*((disk,) if disk else ()), *(told if loud else ())),
+        warnings=() if loud else told,
     )
 
 

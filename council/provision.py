@@ -109,9 +109,9 @@ def provide(authority: Authority, wanted: Iterable[Holder], hosts: Sequence[str]
     now, index = authority.clock(), authority.index
     for holder in wanted:
         last, folder = index.latest(holder.name), authority.folder / holder.name
-        if last is None or not (folder / CERT).exists():
-            dns = list(dict.fromkeys(hosts)) if holder.profile == "arbiter" else []
-            ips = ["127.0.0.1"] if holder.profile == "arbiter" else []
+        dns = list(dict.fromkeys(hosts)) if holder.profile == "arbiter" else []
+        ips = ["127.0.0.1"] if holder.profile == "arbiter" else []
+        if last is None or not (folder / CERT).exists() or (last.revoked is None and list(last.dns) != dns):
             # A folder may be there already: an engine makes one for a container before we are asked.
             authority.issue(holder.name, profile=holder.profile, dns=dns, ips=ips, replace=folder.is_dir())
             did = "issued"

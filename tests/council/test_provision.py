@@ -67,6 +67,17 @@ def test_who_was_revoked_stays_so(tmp_path: Path) -> None:
     assert provided(authority)["ada"] == "revoked"
 
 
+def test_an_arbiter_with_another_name_gets_another_certificate(tmp_path: Path) -> None:
+    authority, _ = made(tmp_path)
+    provided(authority)
+    everybody = holders(council(["ada"]))
+    told = [line.split(",")[0] for line in provide(authority, everybody, [*HOSTS, "council.example.org"])]
+    assert told == ["arbiter: issued", "moderator: kept", "operator: kept", "ada: kept"]
+    last = authority.index.latest("arbiter")
+    assert last is not None
+    assert last.dns == ("arbiter", "localhost", "council.example.org")
+
+
 def test_a_folder_that_an_engine_has_made_is_filled(tmp_path: Path) -> None:
     authority, _ = made(tmp_path)
     (authority.folder / "ada").mkdir(mode=0o755)
