@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -418,8 +419,13 @@ class AnyDebate(RuleBasedStateMachine):
                 assert (turn.participant_id, turn.announced, turn.text) == (seat.participant_id, True, None)
 
     @invariant()
-    def one_turn_at_most_is_still_to_be_scored(self) -> None:
-        assert sum(seat.said._unread is not None for seat in self.play.debate.roster) <= 1
+    def what_is_still_to_be_scored_has_an_alarm_that_scores_it(self) -> None:
+        debate = self.play.debate
+        unread = Counter(id(said) for said in debate._unread)
+        assert all(unread[id(seat.said)] == len(seat.said._unread) for seat in debate.roster)
+        assert (debate._quiet_at is None) == (not unread)
+        if unread:
+            assert debate.next_deadline() is not None
 
     @invariant()
     def the_alarm_is_set_while_a_turn_is_open(self) -> None:

@@ -10,6 +10,7 @@ Seats are named by their session, which is their name; time stands still until `
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
@@ -282,7 +283,7 @@ def frozen(value: Any) -> Any:
         return value  # it cannot change, and says itself what it equals
     if isinstance(value, dict):
         return {str(key): frozen(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | deque):
         return [frozen(item) for item in value]
     if isinstance(value, set | frozenset):
         return sorted(str(item) for item in value)

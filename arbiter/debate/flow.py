@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 COMPLETED = frozenset({TurnOutcome.SPEECH, TurnOutcome.SKIP})
 """The outcomes after which a seat has heard its delta: its cursor moves."""
 
+QUIET_SECONDS = 0.05
+"""How long nothing has been said when turns are scored: with clients and people that is nearly always."""
+
+
+def _first(*times: float | None) -> float | None:
+    return min((at for at in times if at is not None), default=None)
+
 
 class Flow(Stage):
     """A debate that can be moved."""
@@ -31,9 +38,8 @@ class Flow(Stage):
     def next_deadline(self) -> float | None:
         """When `events.AlarmRang` is due, if ever."""
         if self.state is DebateState.RUNNING and self.turn is None:
-            return self.meter.time_is_up_at()
-        deadline = None if self.turn is None else self.turn.deadline
-        return min((at for at in (deadline, self.overdue_at) if at is not None), default=None)
+            return _first(self.meter.time_is_up_at(), self._quiet_at)
+        return _first(None if self.turn is None else self.turn.deadline, self.overdue_at, self._quiet_at)
 
     # --- the open turn -------------------------------------------------------------------------------
 
@@ -83,18 +89,24 @@ class Flow(Stage):
         if usage is not None or not seat.is_person:
             self.meter.charge(usage, text)
         if text is not None:
-            self._say(seat, turn, text)
+            self._say(seat, turn, text, now)
 
-    def catch_up(self) -> None:
-        """Score what was said last, now that nobody waits: STATUS then has one turn to score, at most."""
-        if self._unread is not None:
-            self._unread.read()
-            self._unread = None
+    def catch_up(self, turns: int) -> None:
+        """Score what has been said and not been scored yet, ``turns`` of it at most."""
+        for _ in range(min(turns, len(self._unread))):
+            self._unread.popleft().read()
+        if not self._unread:
+            self._quiet_at = None
 
-    def _say(self, seat: Seat, turn: OpenTurn, text: str) -> None:
-        self.catch_up()
+    def use_the_quiet(self, now: float) -> None:
+        """Score one turn, if nothing has been said for a while: whoever speaks now need not wait for it."""
+        if self._quiet_at is not None and now >= self._quiet_at:
+            self.catch_up(1)
+
+    def _say(self, seat: Seat, turn: OpenTurn, text: str, now: float) -> None:
         seat.said.add(turn.turn_id, text)
-        self._unread = seat.said
+        self._unread.append(seat.said)
+        self._quiet_at = now + QUIET_SECONDS
         seat.latest_text = text
         seat.last_speech = turn.turn_id
         if self.council.turn_policy is TurnPolicy.MOST_RECENTLY_CONTRADICTED:

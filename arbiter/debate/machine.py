@@ -242,7 +242,6 @@ class Debate(Flow):
 
     def _on_acknowledged(self, event: events.TurnAcknowledged, now: float) -> None:  # noqa: ARG002
         self._own_turn(event.session, event.turn_id).acknowledged = True
-        self.catch_up()  # from here on, everybody waits for a client or for a person
 
     def _on_speech(self, event: events.SpeechReceived, now: float) -> None:
         turn = self._own_turn(event.session, event.turn_id)
@@ -273,6 +272,7 @@ class Debate(Flow):
         self.fail(seat, detail, event.prompt_sent, now, seen=event.partial_bytes)
 
     def _on_alarm(self, event: events.AlarmRang, now: float) -> None:  # noqa: ARG002
+        self.use_the_quiet(now)
         self.alert_if_overdue(now)
         self.settle(now)
 

@@ -10,7 +10,7 @@ it.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
 
 _WORD = re.compile(r"\w+")
@@ -30,29 +30,24 @@ class Repetition:
     """What one seat has said, by its word 3-grams.
 
     A turn is not scored while others wait for what follows from it: the owner calls `read` when nobody does.
-    At most one turn is unread, whatever comes, so that who asks for the score waits for one at most.
     """
 
     def __init__(self) -> None:
         self._first: dict[Gram, int] = {}
-        self._unread: tuple[int, str] | None = None
+        self._unread: deque[tuple[int, str]] = deque()
         self._latest: Score | None = None
 
     def add(self, turn_id: int, text: str) -> None:
-        """Remember a turn."""
-        self.read()
-        self._unread = turn_id, text
+        """Remember a turn, to be scored by a `read`."""
+        self._unread.append((turn_id, text))
 
     def read(self) -> None:
-        """Score the turn that has not been scored yet, if there is one."""
-        if self._unread is not None:
-            self._latest = self._score(*self._unread) or self._latest
-            self._unread = None
+        """Score the earliest turn that has not been scored yet. Raises `IndexError` when there is none."""
+        self._latest = self._score(*self._unread.popleft()) or self._latest
 
     @property
     def latest(self) -> Score | None:
-        """The score of the latest turn long enough to have one, against the seat's earlier turns."""
-        self.read()
+        """The score of the latest turn read and long enough to have one, against the seat's earlier turns."""
         return self._latest
 
     def _score(self, turn_id: int, text: str) -> Score | None:

@@ -5,6 +5,7 @@ Records come before the messages that follow from them; the shell keeps that ord
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from arbiter.debate.caps import Meter
@@ -48,7 +49,8 @@ class Stage:
         self._passed_over: set[str] = set()
         self._last = -1
         self._named: tuple[str, ...] = ()
-        self._unread: Repetition | None = None
+        self._unread: deque[Repetition] = deque()
+        self._quiet_at: float | None = None
         self._effects: list[Effect] = []
 
     def open(self) -> list[Effect]:

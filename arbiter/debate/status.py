@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 CHOICES_HERE = ("keep", "cold", "skip", "remove", "terminate")
 CHOICES_GONE = ("skip", "remove", "terminate")
 
+SCORED_AT_ONCE = 32
+"""Turns that a report scores at most, some milliseconds: it may lag behind a debate that never pauses."""
+
 
 def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
     """Describe the debate as it stands at ``now``: to the seat that asks, or else to an operator."""
+    debate.catch_up(SCORED_AT_ONCE)
     blind = asker is not None and not debate.council.identity_visible
     seats = [seat for seat in debate.roster if not blind or seat is asker]
     troubled = debate.roster.troubled()

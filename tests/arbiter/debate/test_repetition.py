@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from playbook import Playbook, participant
 
+from arbiter.debate.flow import QUIET_SECONDS
 from arbiter.debate.repetition import Repetition, Score
+from arbiter.debate.status import SCORED_AT_ONCE
 
 
 class Said(Repetition):
@@ -15,6 +16,7 @@ class Said(Repetition):
 
     def score(self, turn_id: int, text: str) -> Score | None:
         self.add(turn_id, text)
+        self.read()
         return self.latest
 
 
@@ -65,10 +67,9 @@ def test_what_is_said_over_and_over_makes_the_index_no_larger() -> None:
     """Before, each score took as long as all the turns before it together, and the Arbiter stood still."""
     said = Said()
     for turn in range(1, 2001):
-        said.add(turn, "one two three four")
+        said.score(turn, "one two three four")
     assert said.latest == Score(1.0, 1)
     assert said._first == {("one", "two", "three"): 1, ("two", "three", "four"): 1}
-    assert said._unread is None
 
 
 def test_two_words_cannot_be_scored() -> None:
@@ -99,12 +100,15 @@ def test_one_turn_of_a_thousand_is_found() -> None:
     assert said.score(1000, " ".join(f"w500x{n}" for n in range(250))) == Score(1.0, 500)
 
 
-def test_turns_are_scored_in_their_order_whenever_one_asks() -> None:
+def test_turns_are_scored_in_their_order_and_not_before_one_says_so() -> None:
     said = Repetition()
     for turn in (1, 2, 3):
         said.add(turn, "one two three four")
-    assert said.latest == Score(1.0, 1)
-    assert said.latest == Score(1.0, 1)
+    scores = []
+    for _ in range(3):
+        scores.append(said.latest)
+        said.read()
+    assert [*scores, said.latest] == [None, Score(0.0, None), Score(1.0, 1), Score(1.0, 1)]
 
 
 class Counted(dict[Any, int]):
@@ -121,39 +125,48 @@ class Counted(dict[Any, int]):
         return super().setdefault(key, default)
 
 
-def looks_for_status(turns: int, *, acknowledged: bool) -> tuple[int, int]:
-    """How often the index is looked into for the next turn, and for a STATUS, after ``turns`` own turns."""
+def looks_of(turns: int) -> tuple[int, int, int]:
+    """How often the index is looked into for the next turn, in the quiet after it, and for a STATUS then."""
     play = Playbook(("ada",), caps={"max_rounds": 10_000})
     ada = play.joins("ada")
     play.seat("ada").said._first = counted = Counted()
+    looks = []
     for turn in range(turns):
-        text = " ".join(f"w{turn}x{n}" for n in range(50))
-        if acknowledged:
-            play.speaks(ada, text)
-        else:
-            now = play.turn
-            play.says(ada, text)
-            play.ends(ada, speech=True, turn=now)
-    before = counted.looks
-    play.speaks(ada, " ".join(f"v{n}" for n in range(50)))
-    for_turn, before = counted.looks - before, counted.looks
-    play.status()
-    return for_turn, counted.looks - before
+        play.speaks(ada, " ".join(f"w{turn}x{n}" for n in range(50)))
+        play.after(QUIET_SECONDS)
+    for act in (
+        lambda: play.speaks(ada, " ".join(f"v{n}" for n in range(50))),
+        lambda: play.after(QUIET_SECONDS),
+        play.status,
+    ):
+        before = counted.looks
+        act()
+        looks.append(counted.looks - before)
+    return looks[0], looks[1], looks[2]
 
 
-@pytest.mark.parametrize("acknowledged", [True, False])
-def test_no_turn_and_no_status_costs_more_at_a_thousand_own_turns_than_at_ten(acknowledged: bool) -> None:
+def test_nothing_costs_more_at_a_thousand_own_turns_than_at_ten() -> None:
     """Before, the first STATUS of a debate scored all of it at once, and everybody waited."""
-    few, many = (looks_for_status(turns, acknowledged=acknowledged) for turns in (10, 1000))
+    few, many = looks_of(10), looks_of(1000)
     assert few == many
-    assert 0 < many[1] <= 3 * 48, "one turn of 48 3-grams: one look each to find, and one to keep"
+    for_turn, in_quiet, for_status = many
+    assert for_turn == 0, "nobody who speaks waits for a score"
+    assert 0 < in_quiet <= 3 * 48, "one turn of 48 3-grams: one look each to find, and one to keep"
+    assert for_status == 0
 
 
-def test_a_status_scores_one_turn_at_most_however_many_seats_there_are() -> None:
-    play = Playbook([f"seat{n}" for n in range(20)])
-    for session in play.everybody_joins():
-        turn = play.turn
-        play.says(session, "Some words of one's own.")
-        play.ends(session, speech=True, turn=turn)
-    assert sum(seat.said._unread is not None for seat in play.debate.roster) == 1
-    assert len(play.status().repetition) == 20
+def test_while_turns_follow_one_another_none_is_scored_and_a_status_scores_a_bounded_number() -> None:
+    play = Playbook(("ada",), caps={"max_rounds": 10_000})
+    ada = play.joins("ada")
+    for turn in range(100):
+        play.speaks(ada, f"Some words of turn {turn}.")
+        play.after(QUIET_SECONDS / 2)
+    said = play.seat("ada").said
+    assert len(said._unread) == 100
+    play.status()
+    assert len(said._unread) == 100 - SCORED_AT_ONCE
+    for left in range(len(said._unread), 0, -1):
+        assert len(said._unread) == left
+        play.after(QUIET_SECONDS)
+    assert not said._unread
+    assert play.status().repetition == {participant("ada"): 0.667}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from playbook import Playbook, frozen, participant
 
 from arbiter.debate import Debate
 from arbiter.debate.effects import Append, Effect
+from arbiter.debate.repetition import Repetition, Score
 from arbiter.debate.restore import RESTARTED, UNMOVED, restore
 from arbiter.debate.roster import Standing
 from arbiter.debate.states import TERMINAL
@@ -48,6 +50,14 @@ def rebuilt(play: Playbook) -> Debate:
     return restore(header, [(0.0, entry) for entry in rest])
 
 
+def scored(said: Repetition) -> Score | None:
+    """The score once everything has been read; ``said`` stays as it is."""
+    everything = copy.deepcopy(said)
+    while everything._unread:
+        everything.read()
+    return everything.latest
+
+
 def essence(debate: Debate) -> dict[str, Any]:
     """What must survive a restart: everything but connections, times and what was never bound."""
     return {
@@ -72,7 +82,7 @@ def essence(debate: Debate) -> dict[str, Any]:
             {
                 **frozen(seat),
                 **dict.fromkeys(("session", "bound", "active_at", "leaving")),
-                "said": frozen(seat.said.latest),
+                "said": frozen(scored(seat.said)),
             }
             for seat in debate.roster.joined()
         ],
