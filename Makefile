@@ -13,7 +13,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 ARGS   ?=
 
-.PHONY: help council install test test-slow test-docker test-outside check format bench bench-peers soak clean
+.PHONY: help council install test test-slow test-docker test-outside check lock sbom format bench bench-peers soak clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -57,7 +57,7 @@ test-slow: $(VENV)/.dev
 	@$(BIN)/python -m pytest -m "slow and not docker" $(ARGS)
 
 # Real containers: needs Docker with Compose v2, and builds the images.
-test-docker: $(VENV)/.dev
+test-docker: $(VENV)/.dev $(VENV)/.images
 	@$(BIN)/python -m pytest -m docker $(ARGS)
 
 # What programs of other people say of our servers and certificates. They pin versions that are not ours.
@@ -79,6 +79,30 @@ check: $(VENV)/.dev
 	@$(BIN)/mypy
 	@$(BIN)/mypy tests benchmarks images
 	@$(BIN)/lint-imports
+
+# --- what the images hold -----------------------------------------------------------------------------
+
+TOOLS := $(VENV)/outside/images/bin
+
+$(VENV)/.images: images/requirements/tools.txt
+	@$(PYTHON) -m venv $(VENV)/outside/images
+	@$(TOOLS)/pip --disable-pip-version-check --quiet install --require-hashes -r images/requirements/tools.txt
+	@touch $@
+
+# The versions of constraints.txt, with the hashes of every file that an image may install.
+lock: $(VENV)/.images
+	@for set in consilium seat llm model build; do \
+	  deps=; [ $$set = model ] && deps=--no-deps; \
+	  $(TOOLS)/uv pip compile --quiet $$deps --generate-hashes --no-annotate --no-header -c constraints.txt \
+	    --python-version 3.13 --python-platform linux \
+	    -o images/requirements/$$set.txt images/requirements/$$set.in || exit 1; \
+	done
+	@$(TOOLS)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
+	  --python-version 3.11 -o images/requirements/tools.txt images/requirements/tools.in
+
+# Needs the images: docker compose build.
+sbom: $(VENV)/.images
+	@images/sbom.sh $(or $(OUT),dist/sbom) $(TOOLS)
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff format .
