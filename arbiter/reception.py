@@ -186,7 +186,7 @@ class Reception:
     def _look_at(self, held: Session, now: float) -> None:
         (kind, *_) = held.outboxes
         if held.rights.identity.not_after <= self._wall_clock():
-            expired = PeerError(ErrorCode.NOT_REGISTERED, "the certificate of this session has expired")
+            expired = PeerError(ErrorCode.CERTIFICATE_EXPIRED, "the certificate of this session has expired")
             self.deliver(held.session_id, kind, to_error(expired), None)
             held.end("certificate_expired")
         elif isinstance(held, Registration) and held.bind_by <= now and Kind.DATA not in held.outboxes:

@@ -118,7 +118,8 @@ class Roster:
     def admit(self, event: SeatRegistered, *, started: bool) -> Seat:
         """Seat a newcomer or give a returning seat its place back (§5.2, §7.1, §7.2, §9.6).
 
-        Raises `PeerError`: DUPLICATE_DISPLAY_NAME, POLICY_DENIED, INVALID_STATE. Nothing has changed then.
+        Raises `PeerError`: DUPLICATE_DISPLAY_NAME, POLICY_DENIED, AT_CAPACITY, INVALID_STATE. Nothing has
+        changed then.
         """
         if event.session in self._by_session:
             raise PeerError(ErrorCode.INVALID_STATE, "this connection has registered already")
@@ -149,7 +150,7 @@ class Roster:
         if self.rules.mode == "static" and event.name not in self._planned():
             raise PeerError(ErrorCode.POLICY_DENIED, f"the roster has no seat named {event.name}")
         if len(self._seats) >= self.max_seats:
-            raise PeerError(ErrorCode.POLICY_DENIED, f"all {self.max_seats} seats are taken")
+            raise PeerError(ErrorCode.AT_CAPACITY, f"all {self.max_seats} seats are taken")
         if started and not self.rules.cold_entry:
             raise PeerError(ErrorCode.INVALID_STATE, "the debate has started and admits nobody new")
 
