@@ -1,4 +1,4 @@
-"""Real wrappers come back to a real Arbiter: while an old session lingers, and when their certificate ends."""
+"""Real wrappers come back to a real Arbiter: beside an old session that lingers, and as a certificate ends."""
 
 from __future__ import annotations
 
