@@ -1,4 +1,4 @@
-"""Real wrappers come back to a real Arbiter: beside an old session that lingers, and as a certificate ends."""
+"""Real wrappers come back to a real Arbiter: beside an old session, and when their certificate has ended."""
 
 from __future__ import annotations
 
