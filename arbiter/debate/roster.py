@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from arbiter.debate.caps import tokens_of, total, total_usd
+from arbiter.debate.drift import Drift
 from arbiter.debate.repetition import Repetition
 from consilium.errors import ErrorCode, PeerError
 from consilium.messages import DisconnectPolicy
@@ -64,7 +65,7 @@ class Seat:
     tokens: int | None = None
     usd: float | None = None
     said: Repetition = field(default_factory=Repetition)
-    latest_text: str | None = None
+    drift: Drift = field(default_factory=Drift)
 
     @property
     def present(self) -> bool:

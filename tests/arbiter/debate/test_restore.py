@@ -73,6 +73,7 @@ def essence(debate: Debate) -> dict[str, Any]:
                 **frozen(seat),
                 **dict.fromkeys(("session", "bound", "active_at", "leaving")),
                 "said": frozen(seat.said.latest),
+                "drift": seat.drift.overlap(debate.topic),
             }
             for seat in debate.roster.joined()
         ],
