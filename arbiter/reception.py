@@ -29,7 +29,6 @@ from consilium.certificate import CertificateRefused, identify, link
 from consilium.channel import Channel
 from consilium.conversation import Beat, Heartbeat
 from consilium.errors import ChannelClosed, ChannelError, ErrorCode, PeerError, TranscriptError, UserError
-from consilium.tls import CLOSE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
@@ -253,7 +252,7 @@ class Reception:
             self._crowd[holder] -= 1
             if not self._crowd[holder]:
                 del self._crowd[holder]
-            await channel.aclose(CLOSE_SECONDS if connection is None or connection.barred is None else CUT)
+            await channel.aclose(None if connection is None or connection.barred is None else CUT)
 
     def _note(self, peer: str, kind: Kind, refusal: PeerError) -> None:
         """Log a refusal that ends a connection, as far as the log can take it."""
