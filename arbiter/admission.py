@@ -69,17 +69,18 @@ def rights_of(
 
 
 def check_crowd(rights: Rights, others: int) -> None:
-    """Refuse one connection too many, beside ``others``. Raises `PeerError` (POLICY_DENIED)."""
+    """Refuse one connection too many, beside ``others``. Raises `PeerError` (AT_CAPACITY)."""
     most = rights.profile.max_connections
     if others >= most:
         raise PeerError(
-            ErrorCode.POLICY_DENIED, f"this certificate has {most} connections, and may have no more"
+            ErrorCode.AT_CAPACITY, f"this certificate has {most} connections, and may have no more"
         )
 
 
 def admit(reg: Reg, rights: Rights, held: Collection[str] = ()) -> tuple[str, Granted]:
-    """Return the participant id and what is granted to it. Raises `PeerError` (POLICY_DENIED).
+    """Return the participant id and what is granted to it. Raises `PeerError`.
 
+    POLICY_DENIED for a name that is not its own, AT_CAPACITY for a seat too many: one that lingers may go.
     ``held`` are the names of the seats that this certificate has already. The same name again is no further
     seat; whether it can be had twice is for the debate to say.
     """
@@ -87,7 +88,7 @@ def admit(reg: Reg, rights: Rights, held: Collection[str] = ()) -> tuple[str, Gr
         raise PeerError(ErrorCode.POLICY_DENIED, f"this certificate may not use the name {reg.name}")
     most = rights.profile.max_seats
     if reg.name not in held and len(set(held)) >= most:
-        raise PeerError(ErrorCode.POLICY_DENIED, f"this certificate has {most} seats, and may have no more")
+        raise PeerError(ErrorCode.AT_CAPACITY, f"this certificate has {most} seats, and may have no more")
     granted = _grant(rights.profile, required=reg.required, disconnect_policy=reg.disconnect_policy)
     return rights.identity.display_name(reg.name), granted
 

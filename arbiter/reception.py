@@ -29,7 +29,6 @@ from consilium.certificate import CertificateRefused, identify, link
 from consilium.channel import Channel
 from consilium.conversation import Beat, Heartbeat
 from consilium.errors import ChannelClosed, ChannelError, ErrorCode, PeerError, TranscriptError, UserError
-from consilium.tls import CLOSE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
@@ -186,7 +185,7 @@ class Reception:
     def _look_at(self, held: Session, now: float) -> None:
         (kind, *_) = held.outboxes
         if held.rights.identity.not_after <= self._wall_clock():
-            expired = PeerError(ErrorCode.NOT_REGISTERED, "the certificate of this session has expired")
+            expired = PeerError(ErrorCode.CERTIFICATE_EXPIRED, "the certificate of this session has expired")
             self.deliver(held.session_id, kind, to_error(expired), None)
             held.end("certificate_expired")
         elif isinstance(held, Registration) and held.bind_by <= now and Kind.DATA not in held.outboxes:
@@ -253,7 +252,7 @@ class Reception:
             self._crowd[holder] -= 1
             if not self._crowd[holder]:
                 del self._crowd[holder]
-            await channel.aclose(CLOSE_SECONDS if connection is None or connection.barred is None else CUT)
+            await channel.aclose(None if connection is None or connection.barred is None else CUT)
 
     def _note(self, peer: str, kind: Kind, refusal: PeerError) -> None:
         """Log a refusal that ends a connection, as far as the log can take it."""

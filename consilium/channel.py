@@ -23,7 +23,7 @@ from consilium.errors import ChannelBroken, ChannelRefused, Objection, PeerError
 from consilium.framing import MAX_LINE_BYTES, LineFramer
 from consilium.messages import Message
 from consilium.sockets import SERVER_NAME
-from consilium.tls import CLOSE_SECONDS, TlsStream, client_context
+from consilium.tls import TlsStream, client_context
 from consilium.unixstream import connect_unix
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ class Channel(Generic[In]):
         await self._stream.send(b"".join(lines))
         return ids
 
-    async def aclose(self, seconds: float = CLOSE_SECONDS) -> None:
-        """Close the connection in good order, within ``seconds``. Raises nothing."""
+    async def aclose(self, seconds: float | None = None) -> None:
+        """Close the connection in good order, within ``seconds``, as `TlsStream.aclose`. Raises nothing."""
         await self._stream.aclose(seconds)
 
     async def _next_line(self) -> bytes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ErrorCode(StrEnum):
-    """What an ERROR message may say (§5.4). The last four are additions; see docs/protocol.md."""
+    """What an ERROR message may say (§5.4). From MALFORMED on they are additions; see docs/protocol.md."""
 
     INVALID_STATE = "INVALID_STATE"
     NOT_REGISTERED = "NOT_REGISTERED"
@@ -38,6 +38,8 @@ class ErrorCode(StrEnum):
     TOO_LARGE = "TOO_LARGE"
     RATE_LIMITED = "RATE_LIMITED"
     TOKEN_REFUSED = "TOKEN_REFUSED"  # noqa: S105 - a code, not a secret
+    AT_CAPACITY = "AT_CAPACITY"
+    CERTIFICATE_EXPIRED = "CERTIFICATE_EXPIRED"
 
 
 class ConsiliumError(Exception):

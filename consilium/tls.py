@@ -176,15 +176,19 @@ class TlsStream:
             _raise(self._unsendable or self._unreadable)
             await self._transmit(self._encrypt(data))
 
-    async def aclose(self, seconds: float = CLOSE_SECONDS) -> None:
-        """Say close_notify, let what was sent arrive, close. At most ``seconds``; raises nothing."""
+    async def aclose(self, seconds: float | None = None) -> None:
+        """Say close_notify, let what was sent arrive, close. Raises nothing.
+
+        It takes at most ``seconds``, or else `CLOSE_SECONDS`.
+        """
         if self._closed:
             return
         self._closed = True
         # A cancelled owner still owes the peer its close_notify, hence the shield. Whatever a dying
         # connection raises, nobody is left who could act on it, hence the silence.
+        limit = CLOSE_SECONDS if seconds is None else seconds
         with anyio.CancelScope(shield=True):
-            with contextlib.suppress(Exception), anyio.move_on_after(seconds):
+            with contextlib.suppress(Exception), anyio.move_on_after(limit):
                 await self._part()
             with contextlib.suppress(Exception):
                 await anyio.aclose_forcefully(self._raw)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import ssl
 
 
+@functools.cache
 def real_hello(host: str | None) -> bytes:
-    """What this machine's OpenSSL sends first to ``host``."""
+    """What this machine's OpenSSL sends first to ``host``: made once a run, for its context is dear."""
     context = ssl.create_default_context()
     context.check_hostname = host is not None
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

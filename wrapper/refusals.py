@@ -26,6 +26,10 @@ _MEANING: Mapping[str, str] = {
         "{name} already sits in this debate with this certificate. Stop the other process of this seat, or "
         "wait until the Arbiter has noticed that its connection is gone"
     ),
+    ErrorCode.AT_CAPACITY: (
+        "there is no room for {name} now. An old session of its own counts until the Arbiter notices that "
+        "its connection is gone; else another seat has to leave, or the limit to be raised"
+    ),
     ErrorCode.INVALID_STATE: (
         "the debate does not take {name} in now: it is over, or it has started and its roster has "
         "cold_entry: false"
@@ -42,6 +46,9 @@ _MEANING: Mapping[str, str] = {
         f"came with another certificate. {_AGAIN}"
     ),
     ErrorCode.NOT_REGISTERED: f"the Arbiter does not know this session of {{name}} (any more). {_AGAIN}",
+    ErrorCode.CERTIFICATE_EXPIRED: (
+        "the certificate of {name} has expired. Ask for a renewed one, and put it where this one is"
+    ),
     ErrorCode.RATE_LIMITED: "{name} came too often in too short a time. Wait a minute, then start it again",
     ErrorCode.TIMEOUT: f"{{name}} took too long to register. {_AGAIN}",
 }
@@ -50,10 +57,12 @@ _UNKNOWN = "the Arbiter refuses {name}; its log says more"
 _PASSING = frozenset(
     {
         ErrorCode.DUPLICATE_DISPLAY_NAME,  # the Arbiter has yet to notice that the old connection is gone
+        ErrorCode.AT_CAPACITY,  # the same, or somebody else leaves
         ErrorCode.RATE_LIMITED,
         ErrorCode.TIMEOUT,
         ErrorCode.TOKEN_REFUSED,  # it was too slow, or the Arbiter was restarted in between
         ErrorCode.NOT_REGISTERED,
+        ErrorCode.CERTIFICATE_EXPIRED,  # its folder may hold another by now; if not, TLS will say so
     }
 )
 

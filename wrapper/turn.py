@@ -242,6 +242,8 @@ class SeatMachine:
     def _error(self, message: messages.Error) -> list[Effect]:
         if message.code in FATAL_CODES:
             return self._end(Outcome.REFUSED, explain(message.code, self._reg.name, message.message))
+        if message.code == ErrorCode.CERTIFICATE_EXPIRED:
+            return self._refused(message)
         refusal = f"the Arbiter refused a message: {message.code}: {message.message}"
         if message.code == ErrorCode.TURN_MISMATCH:
             # A turn that the Arbiter has closed meanwhile: the ordinary race of §6.4.

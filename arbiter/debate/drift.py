@@ -14,6 +14,26 @@ SHORTEST = 4
 _WORD = re.compile(r"\w+")
 
 
+class Drift:
+    """One seat's gauge, of its latest speech. Read once for each speech, however often somebody asks."""
+
+    def __init__(self) -> None:
+        self._text: str | None = None
+        self._read: tuple[str, float | None] | None = None  # against which topic, and what came of it
+
+    def hear(self, text: str) -> None:
+        """Go by this speech from now on."""
+        self._text, self._read = text, None
+
+    def overlap(self, topic: str) -> float | None:
+        """`topic_overlap` of the latest speech and ``topic``; None as well before there is a speech."""
+        if self._text is None:
+            return None
+        if self._read is None or self._read[0] != topic:
+            self._read = topic, topic_overlap(topic, self._text)
+        return self._read[1]
+
+
 def topic_overlap(topic: str, text: str) -> float | None:
     """Return the share of the topic's distinct words that stand in ``text``, 0 to 1; None if it has none."""
     wanted = _words(topic)

@@ -107,7 +107,7 @@ class Flow(Stage):
         seat.said.add(turn.turn_id, text)
         self._unread.append(seat.said)
         self._quiet_at = now + QUIET_SECONDS
-        seat.latest_text = text
+        seat.drift.hear(text)
         seat.last_speech = turn.turn_id
         if self.council.turn_policy is TurnPolicy.MOST_RECENTLY_CONTRADICTED:
             self._named = (*self._named, *named_in(text, seat, self.roster.joined()))[-64:]

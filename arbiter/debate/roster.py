@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from arbiter.debate.caps import tokens_of, total, total_usd
+from arbiter.debate.drift import Drift
 from arbiter.debate.repetition import Repetition
 from consilium.errors import ErrorCode, PeerError
 from consilium.messages import DisconnectPolicy
@@ -64,7 +65,7 @@ class Seat:
     tokens: int | None = None
     usd: float | None = None
     said: Repetition = field(default_factory=Repetition)
-    latest_text: str | None = None
+    drift: Drift = field(default_factory=Drift)
 
     @property
     def present(self) -> bool:
@@ -118,7 +119,8 @@ class Roster:
     def admit(self, event: SeatRegistered, *, started: bool) -> Seat:
         """Seat a newcomer or give a returning seat its place back (§5.2, §7.1, §7.2, §9.6).
 
-        Raises `PeerError`: DUPLICATE_DISPLAY_NAME, POLICY_DENIED, INVALID_STATE. Nothing has changed then.
+        Raises `PeerError`: DUPLICATE_DISPLAY_NAME, POLICY_DENIED, AT_CAPACITY, INVALID_STATE. Nothing has
+        changed then.
         """
         if event.session in self._by_session:
             raise PeerError(ErrorCode.INVALID_STATE, "this connection has registered already")
@@ -149,7 +151,7 @@ class Roster:
         if self.rules.mode == "static" and event.name not in self._planned():
             raise PeerError(ErrorCode.POLICY_DENIED, f"the roster has no seat named {event.name}")
         if len(self._seats) >= self.max_seats:
-            raise PeerError(ErrorCode.POLICY_DENIED, f"all {self.max_seats} seats are taken")
+            raise PeerError(ErrorCode.AT_CAPACITY, f"all {self.max_seats} seats are taken")
         if started and not self.rules.cold_entry:
             raise PeerError(ErrorCode.INVALID_STATE, "the debate has started and admits nobody new")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arbiter.debate.drift import topic_overlap
 from arbiter.debate.roster import Standing
 from consilium.config import TurnPolicy
 from consilium.messages import SeatStatus, Status, as_reason
@@ -53,8 +52,7 @@ def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
         topic_overlap={
             seat.participant_id: round(overlap, 3)
             for seat in seats
-            if seat.latest_text is not None
-            and (overlap := topic_overlap(debate.topic, seat.latest_text)) is not None
+            if (overlap := seat.drift.overlap(debate.topic)) is not None
         },
         seats=tuple(_seat(debate, seat, asker, now, troubled=seat in troubled) for seat in seats),
         warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats, blind=blind)),

@@ -70,6 +70,17 @@ def test_a_name_is_a_wish_that_the_profile_grants_or_not(
         assert refused.value.code is ErrorCode.POLICY_DENIED
 
 
+def test_what_is_too_many_now_is_told_apart_from_what_is_never_allowed() -> None:
+    few = rights(max_seats=1, max_connections=2)
+    with pytest.raises(PeerError, match="has 1 seats, and may have no more") as refused:
+        admission.admit(Reg(name="bob"), few, ["ada"])
+    assert refused.value.code is ErrorCode.AT_CAPACITY
+    with pytest.raises(PeerError, match="has 2 connections, and may have no more") as refused:
+        admission.check_crowd(few, 2)
+    assert refused.value.code is ErrorCode.AT_CAPACITY
+    admission.check_crowd(few, 1)
+
+
 def test_the_same_certificate_may_have_several_names() -> None:
     assert [admission.admit(Reg(name=name), rights())[0] for name in ("ada", "bob")] == [
         "ada_AB12CD34",

@@ -222,7 +222,7 @@ async def test_a_session_ends_with_its_certificate(tmp_path: Path) -> None:
         ada, bob = await home.joined("ada", "bob")
         await ada.turn()
         wall_clock.now += 1.1 * DAY
-        told = [m.Error(code="NOT_REGISTERED", message="the certificate of this session has expired")]
+        told = [m.Error(code="CERTIFICATE_EXPIRED", message="the certificate of this session has expired")]
         assert await operator.rest() == told
         assert (await ada.control.hear(m.DebatePaused)).missing == (bob.granted.participant_id,)
         assert [said for said in await bob.control.rest() if isinstance(said, m.Error)] == told

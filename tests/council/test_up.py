@@ -220,6 +220,7 @@ class TestDriver:
         held = Held(tmp_path, council("optional", "optional_2", roster=roster))
         assert (await held.run()).outcome == "FINISHED"
 
+    @pytest.mark.slow
     async def test_where_an_operator_chooses_who_speaks_it_says_so_with_the_command(
         self, tmp_path: Path
     ) -> None:
@@ -279,13 +280,13 @@ class TestDriver:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(driver_module, "LOOK_SECONDS", 0.3)
-        held = Held(tmp_path, council("one", "two"))
+        held = Held(tmp_path, council("one", "two", rebuttal_rounds=7))
         held.seen.on = lambda what: held.fill_the_disk() if what == "TURN_STARTED" else None
         verdict = await held.run()
         assert (verdict.code, verdict.outcome) == (1, FAULT)
         assert verdict.cause.startswith("the transcript could not be written: ")
-        # The double answers at once: the disk is full in the first turn or in the second.
-        assert re.fullmatch(r"the debate stood paused in OPENING, at turn [12]", verdict.stood)
+        # The doubles answer at once: how far they are by then is for the machine to say.
+        assert re.fullmatch(r"the debate stood paused in (OPENING|REBUTTAL), at turn \d+", verdict.stood)
         assert held.record()
 
     async def test_an_arbiter_that_is_killed_before_anybody_connected_is_one_sentence(
@@ -499,6 +500,7 @@ def test_a_program_reads_json_lines(command: Callable[..., list[str]]) -> None:
     assert [record["seq"] for record in records] == list(range(len(records)))
 
 
+@pytest.mark.slow
 def test_while_a_seat_thinks_a_line_comes_at_least_every_two_seconds(
     command: Callable[..., list[str]], tmp_path: Path
 ) -> None:
@@ -573,6 +575,7 @@ def test_the_command_returns_what_the_debate_came_to(
     assert "the debate was stopped by a cap after 1 turn: max_rounds" in capfd.readouterr().out.lower()
 
 
+@pytest.mark.slow
 def test_nohup_means_what_it_says(command: Callable[..., list[str]]) -> None:
     with started(["nohup", *command("slow")]) as process:
         read_until(process, "slow is thinking")

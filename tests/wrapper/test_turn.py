@@ -220,10 +220,12 @@ def test_a_heartbeat_of_nothing_is_a_fault_of_the_arbiter() -> None:
     [
         (ErrorCode.POLICY_DENIED, "its certificate does not allow this name"),
         (ErrorCode.DUPLICATE_DISPLAY_NAME, "already sits in this debate"),
+        (ErrorCode.AT_CAPACITY, "no room for sceptic now"),
         (ErrorCode.INVALID_STATE, "cold_entry: false"),
         (ErrorCode.PROFILE_CAP, "profile does not allow"),
         (ErrorCode.PROTOCOL_VERSION_UNSUPPORTED, "does not speak version 4"),
         (ErrorCode.RATE_LIMITED, "Wait a minute"),
+        (ErrorCode.CERTIFICATE_EXPIRED, "the certificate of sceptic has expired"),
         (ErrorCode.TIMEOUT, "took too long"),
         (ErrorCode.NOT_REGISTERED, "does not know this session of sceptic"),
         ("SOMETHING_NEW", "refuses sceptic"),
@@ -663,10 +665,12 @@ def test_a_seat_gives_up_after_its_time_and_says_so() -> None:
     "code",
     [
         ErrorCode.DUPLICATE_DISPLAY_NAME,
+        ErrorCode.AT_CAPACITY,
         ErrorCode.RATE_LIMITED,
         ErrorCode.TIMEOUT,
         ErrorCode.NOT_REGISTERED,
         ErrorCode.TOKEN_REFUSED,
+        ErrorCode.CERTIFICATE_EXPIRED,
     ],
 )
 @pytest.mark.parametrize("state", [SeatState.REGISTERING, SeatState.BINDING])
@@ -703,6 +707,18 @@ def test_what_tls_refuses_ends_the_seat_with_what_to_do(objection: Objection) ->
     assert (end.outcome, end.objection) == (Outcome.REFUSED, objection)
     assert end.reason.startswith("the Arbiter refused it. ")
     assert len(end.reason) > len("the Arbiter refused it. ") + 20
+
+
+@pytest.mark.parametrize("kind", [ev.FromControl, ev.FromData])
+def test_a_seat_whose_certificate_ends_tries_once_more_with_what_it_has_by_then(kind: Any) -> None:
+    seat = seat_in(SeatState.SEATED, patience=30.0)
+    seat.on(start(1), context(1))
+    cancelled, opening = seat.on(kind(error(ErrorCode.CERTIFICATE_EXPIRED)))
+    assert cancelled == CancelTurn(1)
+    assert isinstance(opening, ev.OpenControl)
+    assert "Ask for a renewed one" in opening.why
+    end = end_of(seat.on(ev.LinkRefused("the Arbiter refused it", Objection.OWN_EXPIRED)))
+    assert end.outcome is Outcome.REFUSED
 
 
 def test_a_seat_that_the_operator_removed_does_not_come_back() -> None:

@@ -83,6 +83,7 @@ def essence(debate: Debate) -> dict[str, Any]:
                 **frozen(seat),
                 **dict.fromkeys(("session", "bound", "active_at", "leaving")),
                 "said": frozen(scored(seat.said)),
+                "drift": seat.drift.overlap(debate.topic),
             }
             for seat in debate.roster.joined()
         ],

@@ -188,6 +188,7 @@ def test_there_are_only_so_many_seats() -> None:
     play.joins("bob")
     play.registers("cyn")
     assert play.refusal is not None
+    assert play.refusal.code is ErrorCode.AT_CAPACITY
     assert "all 2 seats are taken" in play.refusal.message
 
 
