@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import secrets
-import shlex
 import signal
 import socket
 import sys
@@ -18,29 +15,24 @@ import anyio
 import orjson
 from anyio.abc import SocketAttribute
 
-from arbiter.debate import Debate
-from arbiter.debate.restore import RESTARTED, restore
-from arbiter.debate.states import TERMINAL
 from arbiter.edge.limits import TokenBucket
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.edge.sockets import open_sockets
 from arbiter.folder import transcript_in
 from arbiter.inbox import Inbox
-from arbiter.journal import Journal
 from arbiter.observe import NOBODY
+from arbiter.opening import begin
 from arbiter.options import parser as parser  # noqa: PLC0414 - `consilium completion` asks for it here
 from arbiter.reception import Reception
 from arbiter.reload import Configuration, Reloader, Sources
-from arbiter.revocation import Standing
 from arbiter.service import Service
+from arbiter.vitals import vitals
 from consilium.errors import TranscriptError, UserError
 from consilium.health import Report, place
-from consilium.identity import fingerprint
 from consilium.lifeline import until_orphaned
 from consilium.messages import DebateState
 from consilium.naming import MOMENT
 from consilium.ports import Ports
-from consilium.records import TurnRecord
 from consilium.reporting import report_health
 from consilium.settings import load_council
 
@@ -52,15 +44,14 @@ if TYPE_CHECKING:
 
     from anyio.abc import SocketListener, TaskGroup, TaskStatus
 
+    from arbiter.debate import Debate
     from arbiter.debate.effects import Effect
     from arbiter.debate.events import Event
     from arbiter.edge.limits import Doors
+    from arbiter.journal import Journal
     from arbiter.metrics.board import Board
     from arbiter.observe import Observer
-    from arbiter.recovery import Recovered
     from consilium.config import Council
-    from consilium.headseal import HeadSigner
-    from consilium.records import HeaderRecord
 
     Listeners = Mapping[str, Sequence[SocketListener]]
 
@@ -140,7 +131,7 @@ async def _run(args: argparse.Namespace) -> int:
         board = _board(ports)
         observer = NOBODY if board is None else board.tally
         path = args.transcript or _next_in(args.transcripts, council)
-        begun = await _begin(council, configuration, path, observer)
+        begun = await begin(council, configuration, path, observer, _wall_clock)
         house = _build(*begun, stack, configuration, sources=sources, board=board)
         try:
             async with anyio.create_task_group() as tasks:
@@ -196,71 +187,8 @@ def _next_in(folder: Path, council: Council) -> Path:
 
 
 def _health(debate: Debate, house: House) -> Report:
-    """How the Arbiter is, in a word for HEALTHCHECK and a sentence for a person."""
-    disk, reloader = house.journal.failure, house.reloader
-    state = f"the debate is {debate.state}" + (f" ({debate.reason})" if debate.reason else "")
-    told = reloader.warnings()
-    # Lists that expired shut everybody out; what was refused on disk is what somebody believes to apply.
-    loud = reloader.refused is not None or reloader.standing is Standing.EXPIRED
-    return Report(
-        "arbiter",
-        time.monotonic(),
-        state,
-        # While the disk refuses, the loop waits for the disk: that is the problem, and it is said.
-        busy_since=None if disk else house.service.busy_since,
-        problems=(*((disk,) if disk else ()), *(told if loud else ())),
-        warnings=() if loud else told,
-    )
-
-
-def _open(signer: HeadSigner, path: Path) -> tuple[Journal, Recovered | None]:
-    """Begin the transcript at ``path``, or take up the one that is there. Raises `UserError`."""
-    if os.path.lexists(path):
-        return Journal.reopen(path, signer=signer, clock=_wall_clock)
-    return Journal.create(path, signer=signer, clock=_wall_clock), None
-
-
-async def _begin(
-    council: Council, configuration: Configuration, path: Path, observer: Observer
-) -> tuple[Debate, Journal, list[Effect]]:
-    """A new debate, or the one in the transcript, and what is to be done first. Raises `UserError`."""
-    journal, recovered = _open(configuration.signer, path)
-    if recovered is None or recovered.header is None:
-        own = fingerprint(configuration.configured.certificate).hex()
-        debate = Debate(secrets.token_hex(8), council, arbiter=f"sha256:{own}")
-        return debate, journal, debate.open()
-    try:
-        debate = _take_up(path, recovered.header, recovered, council)
-    except UserError:
-        with contextlib.suppress(TranscriptError):
-            await journal.close()
-        raise
-    for _, entry in recovered.told:
-        if isinstance(entry, TurnRecord):
-            observer.turn_ended(entry)
-    # At the time of the last record: what came after was not part of the debate.
-    first = debate.restart(RESTARTED, recovered.until)
-    log.warning("the debate in %s goes on after %d turns: %s", path, debate.turn_counter, debate.state)
-    return debate, journal, first
-
-
-def _take_up(path: Path, header: HeaderRecord, recovered: Recovered, council: Council) -> Debate:
-    """The debate that a transcript tells. Raises `UserError` when it tells none, or one that has ended."""
-    show = f"consilium transcript show {shlex.quote(str(path))}"
-    try:
-        debate = restore(header, recovered.told)
-    except TranscriptError as error:
-        raise UserError(f"no debate can go on in {path}: {error}", hint=show) from error
-    if debate.state in TERMINAL:
-        message = f"the debate in {path} has ended: {debate.state}, {debate.reason}"
-        raise UserError(message, hint=f"{show}\n  for another debate, give another path")
-    for sentence in (recovered.dropped, recovered.doubt):
-        if sentence:
-            log.warning("%s", sentence)
-    rules = council.model_dump(mode="json", exclude={"topic", "participants"})
-    if (rules, council.topic) != (header.council, header.topic):
-        log.warning("the debate goes on by the topic and rules in %s, not by those of the council file", path)
-    return debate
+    since, now = house.service.busy_since, time.monotonic()
+    return vitals(debate, house.journal, house.reloader, busy_since=since, now=now)
 
 
 def _build(

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtensionOID
 
+from consilium.armour import blocks
 from consilium.certificate import common_name, span
 from consilium.errors import ConsiliumError
 
@@ -31,7 +31,6 @@ MAX_BYTES = 16 * 1024 * 1024
 """Longest file of lists: some 300,000 revoked certificates."""
 
 _LISTED = "the list of revoked certificates"
-_LIST = re.compile(rb"-----BEGIN X509 CRL-----\s.*?-----END X509 CRL-----", re.DOTALL)
 _UNDERSTOOD = {ExtensionOID.AUTHORITY_KEY_IDENTIFIER, ExtensionOID.CRL_NUMBER}
 
 Known = tuple[bytes, bytes]
@@ -76,7 +75,7 @@ class Revocations:
         """Read the lists of a PEM file, in which other things may stand too. Raises `RevocationRefused`."""
         if len(text) > MAX_BYTES:
             raise RevocationRefused(f"is longer than {MAX_BYTES} bytes")
-        found = tuple(_read(pem) for pem in _LIST.findall(text))
+        found = tuple(_read(pem) for pem in blocks(text, "X509 CRL"))
         if not found:
             raise RevocationRefused("holds no list of revoked certificates in PEM form")
         twice = {each.by for each in found if sum(other.by == each.by for other in found) > 1}

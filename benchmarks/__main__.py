@@ -21,6 +21,7 @@ from benchmarks.measures import (
     memory,
     peers,
     refused,
+    repetition,
     stall,
     start,
     storm,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 MEASURES: dict[Callable[[Setting], list[Row]], frozenset[str]] = {
     decode.measure: frozenset({"P15"}),
+    repetition.measure: frozenset({"P14"}),
     start.measure: frozenset({"P13"}),
     turns.measure: frozenset({"P1", "P2"}),
     peers.measure: frozenset({"P8", "P9", "P10"}),

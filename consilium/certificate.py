@@ -155,12 +155,12 @@ def validity(der: bytes, now: float) -> Validity:
     start = certificate.not_valid_before_utc.timestamp()
     end = certificate.not_valid_after_utc.timestamp()
     if now < start:
-        when = f"not valid for another {span(start - now)} (from {_moment(start)}); is this clock right?"
+        when = f"not valid for another {span(start - now)} (from {moment(start)}); is this clock right?"
         return Validity(start, end, "not yet valid", when)
     # OpenSSL counts the last second itself as over, and it is OpenSSL that refuses on the wire.
     if now >= end:
-        return Validity(start, end, "expired", f"expired {span(now - end)} ago ({_moment(end)})")
-    return Validity(start, end, "valid", f"valid for another {span(end - now)} (until {_moment(end)})")
+        return Validity(start, end, "expired", f"expired {span(now - end)} ago ({moment(end)})")
+    return Validity(start, end, "valid", f"valid for another {span(end - now)} (until {moment(end)})")
 
 
 def load(der: bytes) -> x509.Certificate:
@@ -196,7 +196,8 @@ def span(seconds: float) -> str:
     return "1 second" if 1 <= seconds < 2 else f"{seconds // 1:.0f} seconds"
 
 
-def _moment(when: float) -> str:
+def moment(when: float) -> str:
+    """A time for a person, in UTC. ``when`` is seconds since the epoch."""
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

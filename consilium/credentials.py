@@ -6,12 +6,12 @@ Standard library only: a wrapper reads its folder without loading `cryptography`
 
 from __future__ import annotations
 
-import re
 import ssl
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from consilium.armour import blocks
 from consilium.errors import UserError
 from consilium.identity import fingerprint
 
@@ -22,7 +22,6 @@ CERT, KEY, CA = "cert.pem", "key.pem", "ca.pem"
 CRL = "crl.pem"
 """Beside an Arbiter's three: the revocation lists of the authority, one for each that signs."""
 
-_FIRST = re.compile(r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL)
 _PRIVATE = 0o077
 
 
@@ -54,9 +53,8 @@ class Credentials:
     def leaf(self) -> bytes:
         """The DER of the holder's own certificate. Raises `UserError` when ``cert.pem`` does not hold one."""
         try:
-            # What stands outside the armour is commentary, in whatever encoding its author had.
-            first = _FIRST.search(self.cert.read_text("ascii", errors="replace"))
-            der = ssl.PEM_cert_to_DER_cert(first[0]) if first else b""
+            (first, *_) = blocks(self.cert.read_bytes(), "CERTIFICATE") or [b""]
+            der = ssl.PEM_cert_to_DER_cert(first.decode("ascii")) if first else b""
         except OSError as cause:
             raise UserError(f"{self.cert} cannot be read: {cause.strerror}") from cause
         except ValueError:

@@ -332,6 +332,7 @@ class Status(Message):
     cost: Cost
     repetition: dict[ParticipantId, Finite]
     topic_overlap: dict[ParticipantId, Finite]
+    brands: Count | None
     seats: Many[SeatStatus]
     warnings: Many[Reason]
 

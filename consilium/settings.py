@@ -1,4 +1,4 @@
-"""What a person configures: the council file, and the ports of the environment (§5.3, §7, §15.2).
+"""What a person configures in the council file (§5.3, §7).
 
 Every mistake in a council file is a `UserError` that names the file, the line, the key and what is accepted;
 up to ten are told at once.
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from consilium.ports import Ports as Ports  # noqa: PLC0414 - the module's own name for it
     from consilium.strict_yaml import Place
 
 MAX_PROBLEMS = 10
@@ -102,12 +101,3 @@ def _line(place: Place, lines: Mapping[Place, int]) -> int:
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place, 0) if place else 0
-
-
-def __getattr__(name: str) -> Any:
-    """`Ports` costs more to import than all the rest together, and few need it: it comes when asked for."""
-    if name == "Ports":
-        from consilium.ports import Ports  # noqa: PLC0415 - that is the point
-
-        return Ports
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
-"""A UNIX socket as a byte stream and as a listener, on the readiness of its descriptor alone.
+"""A UNIX socket as a byte stream, on the readiness of its descriptor alone.
 
-anyio's own leave a reader behind on a descriptor that they have closed, and trip over a cancellation that
+anyio's own leaves a reader behind on a descriptor that it has closed, and trips over a cancellation that
 meets arriving bytes: a server whose peers come and go would see both.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
-from anyio.abc import SocketListener, SocketStream
+from anyio.abc import SocketStream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,38 +68,13 @@ class UnixStream(SocketStream):
 
     async def aclose(self) -> None:
         """Close; whoever waits on it is told that it is closed here."""
-        _close(self._socket)
+        if self._socket.fileno() >= 0:
+            anyio.notify_closing(self._socket)
+            self._socket.close()
         await anyio.lowlevel.checkpoint()
 
     def _lost(self) -> Exception:
         return anyio.ClosedResourceError() if self._socket.fileno() < 0 else anyio.BrokenResourceError()
-
-
-class UnixListener(SocketListener):
-    """A listening UNIX socket, which it takes over."""
-
-    def __init__(self, listening: socket.socket) -> None:
-        listening.setblocking(False)  # noqa: FBT003 - positional only
-        self._socket = listening
-
-    @property
-    def _raw_socket(self) -> socket.socket:
-        return self._socket
-
-    async def accept(self) -> UnixStream:
-        """Return the next connection. Raises `anyio.ClosedResourceError`, `OSError`."""
-        await anyio.lowlevel.checkpoint()
-        while self._socket.fileno() >= 0:
-            try:
-                return UnixStream(self._socket.accept()[0])
-            except BlockingIOError:
-                await anyio.wait_readable(self._socket)
-        raise anyio.ClosedResourceError
-
-    async def aclose(self) -> None:
-        """Close; an accept that waits ends."""
-        _close(self._socket)
-        await anyio.lowlevel.checkpoint()
 
 
 async def connect_unix(path: Path | str) -> UnixStream:
@@ -117,9 +92,3 @@ async def connect_unix(path: Path | str) -> UnixStream:
     except BaseException:
         made.close()
         raise
-
-
-def _close(ours: socket.socket) -> None:
-    if ours.fileno() >= 0:
-        anyio.notify_closing(ours)
-        ours.close()

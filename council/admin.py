@@ -7,7 +7,6 @@ carried out; 4 no connection, or none any more.
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import time
 from contextlib import suppress
@@ -79,7 +78,6 @@ class Admin:
             view,
             from_seq=self._options.from_seq,
             clock=time.monotonic,
-            jitter=lambda: secrets.SystemRandom().uniform(0.5, 1.5),
         )
         showing = Showing(view, printer, farewell="No longer watching; the debate goes on.")
         with first_cause():

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -46,6 +47,11 @@ LINK_LOST = 4
 REFUSED = 1
 
 
+def spread() -> float:
+    """A factor around 1: who lost one Arbiter at one moment comes back at different ones."""
+    return secrets.SystemRandom().uniform(0.5, 1.5)
+
+
 class Companion(Protocol):
     """Who takes part in what is followed. What it raises ends the connection as the watch would."""
 
@@ -66,7 +72,7 @@ class Follower:
         *,
         from_seq: int,
         clock: Callable[[], float],
-        jitter: Callable[[], float],
+        jitter: Callable[[], float] = spread,
         companion: Companion | None = None,
         patience: float = 0.0,
     ) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import secrets
 import shlex
 import time
 from pathlib import Path
@@ -115,7 +114,6 @@ async def _moderate(council: Council, access: Access, options: argparse.Namespac
         view,
         from_seq=0,
         clock=time.monotonic,
-        jitter=lambda: secrets.SystemRandom().uniform(0.5, 1.5),
         companion=moderator,
         patience=PATIENCE,
     )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from consilium.errors import UserError
 from consilium.naming import MOMENT
-from consilium.settings import Ports, check_council, load_council
+from consilium.ports import Ports
+from consilium.settings import check_council, load_council
 from council import builtin
 from council.builtin import EMBEDDED_PRESET
 from council.model import model_file

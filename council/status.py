@@ -141,6 +141,8 @@ def tell(status: Status, console: Console, command: Command) -> None:
     _field(console, "Turns", f"{status.turn_counter:,}; {speaking} has the floor")
     for label, value in costs(status):
         _field(console, label, value)
+    if status.brands is not None:
+        _field(console, "Brands", f"{count(status.brands, 'brand')} of AI clients")
     for seat in status.seats:
         _seat(console, seat, status)
     for warning in status.warnings:

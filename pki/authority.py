@@ -30,7 +30,7 @@ from pki.build import build_leaf
 from pki.index import Index, Lists, ListsBehind
 from pki.names import check_days, check_name, check_trust_domain
 from pki.outcomes import Published, Revocation
-from pki.reading import common_name, der, is_usable, read_certificates
+from pki.reading import called, der, is_usable, read_certificates
 from pki.signers import (
     ISSUERS,
     is_numbered,
@@ -319,7 +319,7 @@ class Authority:
     def _check_valid(self, signer: x509.Certificate, now: float) -> None:
         state = validity(der(signer), now)
         if state.state != "valid":
-            name = common_name(signer.subject)
+            name = called(signer.subject)
             raise UserError(
                 f"the authority in {self.folder} cannot issue: {name} is {state.sentence}",
                 hint="check this machine's clock, or make a new authority in another folder",

@@ -116,7 +116,12 @@ def _list(args: argparse.Namespace, now: float) -> int:
 def _bundle(args: argparse.Namespace, now: float) -> int:
     secret = b"" if args.no_passphrase else _new_passphrase(args)
     write_private(args.out, bundle(args.dir, args.name, form=args.format, passphrase=secret))
-    _say(show(args.dir / args.name / CERT, now=now).as_text())
+    shown = show(args.dir / args.name / CERT, now=now)
+    if args.json:
+        told = {"bundle": str(args.out), "protected": bool(secret), "certificate": shown.as_json()}
+        _say(_json(told))
+        return 0
+    _say(shown.as_text())
     guarded = "protected by the passphrase" if secret else "NOT protected by a passphrase"
     _say(f"{'bundle':13}{args.out} (mode 0600, {guarded})\n")
     return 0

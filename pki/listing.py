@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from consilium.certificate import span
+from consilium.certificate import moment, span
 
 if TYPE_CHECKING:
     from pki.index import Index, Lists, Record
@@ -80,8 +79,3 @@ def lists_sentence(lists: Lists, now: float) -> str:
     left = lists.next_update - now
     worth = f"good for another {span(left)}" if left > 0 else f"too old by {span(-left)}: `consilium pki crl`"
     return f"number {lists.number}, {worth}"
-
-
-def moment(when: float) -> str:
-    """A time for a person, in UTC."""
-    return f"{datetime.fromtimestamp(when, UTC):%Y-%m-%d %H:%M:%S UTC}"

@@ -141,6 +141,7 @@ def _bundle(command: _Parser) -> None:
         "--passphrase-file", type=Path, metavar="FILE", help="protect it with the first line of this file"
     )
     secret.add_argument("--no-passphrase", action="store_true", help="leave the key as it is")
+    _json(command)
 
 
 def _invite(command: _Parser) -> None:

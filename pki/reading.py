@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from consilium.certificate import CertificateRefused, load, printable
+from consilium.armour import blocks
+from consilium.certificate import CertificateRefused, common_name, load, printable
 from consilium.credentials import Credentials
 from consilium.errors import UserError
 from pki.store import read_key, read_pem
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-
-
-_LIST = re.compile(rb"-----BEGIN X509 CRL-----\s.*?-----END X509 CRL-----", re.DOTALL)
 
 
 def read_certificates(path: Path) -> list[x509.Certificate]:
@@ -35,7 +32,7 @@ def read_certificates(path: Path) -> list[x509.Certificate]:
 
 def read_lists(path: Path) -> list[x509.CertificateRevocationList]:
     """The revocation lists of a PEM file, in order; at least one. Raises `UserError` when there is none."""
-    found = _LIST.findall(read_pem(path))
+    found = blocks(read_pem(path), "X509 CRL")
     if not found:
         raise UserError(f"{path} holds no revocation list in PEM form")
     try:
@@ -71,7 +68,6 @@ def der(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.DER)
 
 
-def common_name(name: x509.Name) -> str:
+def called(name: x509.Name) -> str:
     """What to call a certificate by in a sentence; printable, and without authority."""
-    values = [attribute.value for attribute in name.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
-    return printable(str(values[0]) if values else name.rfc4514_string())
+    return common_name(name) or printable(name.rfc4514_string())

@@ -6,15 +6,14 @@ that is missing, forged, too old or not begun counts against the certificate as 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from consilium.certificate import Finding, span
-from pki.reading import common_name
+from consilium.certificate import Finding, moment, span
+from pki.reading import called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +34,7 @@ def _judge(
     lists: Sequence[x509.CertificateRevocationList],
     now: float,
 ) -> Finding:
-    name, by = common_name(certificate.subject), common_name(signer.subject)
+    name, by = called(certificate.subject), called(signer.subject)
     named = [crl for crl in lists if crl.issuer == signer.subject]
     signed = [crl for crl in named if _is_signed_by(crl, signer)]
     if not named:
@@ -46,15 +45,15 @@ def _judge(
     told = f"{_numbered(crl)} of {by}"
     entry = crl.get_revoked_certificate_by_serial_number(certificate.serial_number)
     if entry is not None:
-        when = entry.revocation_date_utc
+        when = entry.revocation_date_utc.timestamp()
         why = f", reason: {_reason(entry)}" if _reason(entry) else ""
-        ago = span(max(0.0, now - when.timestamp()))
-        return _bad(f"{name} was revoked {ago} ago ({when:%Y-%m-%d %H:%M:%S UTC}{why}), says {told}")
+        ago = span(max(0.0, now - when))
+        return _bad(f"{name} was revoked {ago} ago ({moment(when)}{why}), says {told}")
     start, end = crl.last_update_utc.timestamp(), _end(crl)
     if now < start:
         return _bad(f"{name}: {told} begins {span(start - now)} from now; is this clock right?")
     if now >= end:
-        return _bad(f"{name}: {told} is too old by {span(now - end)} ({_moment(end)}), and admits nobody")
+        return _bad(f"{name}: {told} is too old by {span(now - end)} ({moment(end)}), and admits nobody")
     return Finding(STEP, ok=True, sentence=f"{name}: not revoked, says {told}, for another {span(end - now)}")
 
 
@@ -84,10 +83,6 @@ def _end(crl: x509.CertificateRevocationList) -> float:
     """When a list ends; one that says nothing of it counts as ended, as with us every list says so."""
     end = crl.next_update_utc
     return crl.last_update_utc.timestamp() if end is None else end.timestamp()
-
-
-def _moment(when: float) -> str:
-    return f"{datetime.fromtimestamp(when, UTC):%Y-%m-%d %H:%M:%S UTC}"
 
 
 def _bad(sentence: str) -> Finding:

@@ -11,7 +11,7 @@ from cryptography import x509
 from consilium.certificate import Kind, examine, kind_of, printable, validity
 from consilium.credentials import CERT
 from consilium.identity import fingerprint, parse_spiffe
-from pki.reading import common_name, der, read_certificates
+from pki.reading import called, der, read_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,8 +64,8 @@ def show(target: Path, *, now: float) -> Shown:
     authority = _is_authority(certificate)
     return Shown(
         path=str(path),
-        subject=common_name(certificate.subject),
-        issuer=common_name(certificate.issuer),
+        subject=called(certificate.subject),
+        issuer=called(certificate.issuer),
         kind="authority" if authority else _kind(certificate),
         names=_names(certificate),
         fingerprint=fingerprint(encoded).hex(),

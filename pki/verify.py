@@ -16,7 +16,7 @@ from OpenSSL import crypto
 from consilium.certificate import Finding, examine, validity
 from consilium.credentials import CA, CERT, CRL, KEY
 from consilium.errors import UserError
-from pki.reading import common_name, der, read_certificates, read_lists, read_private_key
+from pki.reading import called, der, read_certificates, read_lists, read_private_key
 from pki.revocation import STEP, judge
 from pki.terms import CA_FOLDER
 
@@ -108,7 +108,7 @@ def _revocation(
     try:
         crypto.X509StoreContext(store, leaf, others).verify_certificate()
     except crypto.X509StoreContextError as error:
-        name = common_name(error.certificate.to_cryptography().subject)
+        name = called(error.certificate.to_cryptography().subject)
         return [Finding(STEP, ok=False, sentence=f"{name}: OpenSSL refuses the lists: {error}")]
     return found
 
@@ -139,7 +139,7 @@ def _chain(
     except crypto.X509StoreContextError as error:
         return Finding("chain", ok=False, sentence=_why(error, anchors)), chain[:1]
     found = [certificate.to_cryptography() for certificate in verified]
-    _, *signers = [common_name(certificate.subject) for certificate in found]
+    _, *signers = [called(certificate.subject) for certificate in found]
     signed = f"signed by {', which is signed by '.join(signers)}, which is trusted"
     return Finding("chain", ok=True, sentence=signed if signers else "it is itself trusted"), found
 
@@ -147,7 +147,7 @@ def _chain(
 def _why(error: crypto.X509StoreContextError, anchors: list[x509.Certificate]) -> str:
     """OpenSSL's reason, at which certificate, and the one mistake that names cannot show."""
     where = error.certificate.to_cryptography()
-    name = common_name(where.subject)
+    name = called(where.subject)
     if error.errors[0] not in _NOT_SIGNED:
         return f"{name}: {error}"
     if any(anchor.subject == where.issuer for anchor in anchors):
@@ -157,5 +157,5 @@ def _why(error: crypto.X509StoreContextError, anchors: list[x509.Certificate]) -
 
 def _validity(certificate: x509.Certificate, now: float) -> Finding:
     state = validity(der(certificate), now)
-    sentence = f"{common_name(certificate.subject)}: {state.sentence}"
+    sentence = f"{called(certificate.subject)}: {state.sentence}"
     return Finding("validity", ok=state.state == "valid", sentence=sentence)

@@ -80,6 +80,7 @@ def status(*seats: m.SeatStatus, **changes: Any) -> m.Status:
         "cost": cost(),
         "repetition": {},
         "topic_overlap": {},
+        "brands": None,
         "seats": seats,
         "warnings": (),
     }

@@ -30,6 +30,7 @@ def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
     seats = [seat for seat in debate.roster if not blind or seat is asker]
     troubled = debate.roster.troubled()
     speaker = None if debate.turn is None else debate.seat_of(debate.turn)
+    brands = _brands(seats)
     return Status(
         debate_state=debate.state,
         reason=debate.reason,
@@ -54,9 +55,15 @@ def report(debate: Flow, now: float, *, asker: Seat | None = None) -> Status:
             for seat in seats
             if (overlap := seat.drift.overlap(debate.topic)) is not None
         },
+        brands=None if blind else len(set(brands)),
         seats=tuple(_seat(debate, seat, asker, now, troubled=seat in troubled) for seat in seats),
-        warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats, blind=blind)),
+        warnings=tuple(as_reason(warning) for warning in _warnings(debate, seats, brands, blind=blind)),
     )
+
+
+def _brands(seats: list[Seat]) -> list[str]:
+    """The brand of each client that says its own. A person is of none."""
+    return [brand for seat in seats if (brand := seat.meta.brand) is not None and brand != "human"]
 
 
 def _seat(debate: Flow, seat: Seat, asker: Seat | None, now: float, *, troubled: bool) -> SeatStatus:
@@ -86,9 +93,8 @@ def _seat(debate: Flow, seat: Seat, asker: Seat | None, now: float, *, troubled:
     )
 
 
-def _warnings(debate: Flow, seats: list[Seat], *, blind: bool) -> list[str]:
+def _warnings(debate: Flow, seats: list[Seat], brands: list[str], *, blind: bool) -> list[str]:
     warnings = []
-    brands = [seat.meta.brand for seat in seats if seat.meta.brand not in (None, "human")]
     if len(brands) > 1 and len(set(brands)) == 1:
         warnings.append(f"every AI seat is of one brand ({brands[0]}): expect them to agree too easily")
     capped = debate.council.caps.max_tokens is not None

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import SocketAttribute, SocketListener
 
+from arbiter.edge.accepting import Listener
 from arbiter.edge.limits import Doors, HandshakeGate
-from arbiter.edge.tcp import TcpListener
+from arbiter.edge.tcp import TcpStream
 from consilium.errors import ChannelError, ConsiliumError, UserError
 from consilium.tls import TlsStream
 
@@ -64,7 +65,7 @@ async def bind(host: str, port: int, *, setting: str) -> Sequence[SocketListener
             f"cannot listen on {host}:{port}: {_words(error)}",
             hint=f"free the port, or set {setting} to another",
         ) from error
-    return [TcpListener(each.extra(SocketAttribute.raw_socket)) for each in listener.listeners]
+    return [Listener(each.extra(SocketAttribute.raw_socket), TcpStream) for each in listener.listeners]
 
 
 def _words(error: OSError) -> str:

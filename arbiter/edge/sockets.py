@@ -18,9 +18,10 @@ import socket
 import stat
 from typing import TYPE_CHECKING
 
+from arbiter.edge.accepting import Listener
 from consilium.errors import UserError
 from consilium.sockets import GROUP, NAMES, socket_path
-from consilium.unixstream import UnixListener
+from consilium.unixstream import UnixStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ async def open_sockets(folder: Path) -> AsyncIterator[Mapping[str, Sequence[Sock
     with contextlib.ExitStack() as stack:
         stack.enter_context(_held(folder, gid))
         bound = {name: stack.enter_context(_bound(socket_path(folder, name), gid)) for name in NAMES}
-        yield {name: [UnixListener(each)] for name, each in bound.items()}
+        yield {name: [Listener(each, UnixStream)] for name, each in bound.items()}
 
 
 def usable_group(folder: Path) -> int | None:

@@ -1,4 +1,4 @@
-"""A TCP connection of the Arbiter's, read as it comes, and the listener that accepts it.
+"""A TCP connection of the Arbiter's, read as it comes.
 
 anyio's own stream has the kernel watch a descriptor for every receive anew, and not after it: a tenth of
 the Arbiter's time in a turn. Here it is watched from the first receive on, and what arrives meanwhile waits,
@@ -14,7 +14,7 @@ from collections import deque
 
 import anyio
 import anyio.lowlevel
-from anyio.abc import SocketListener, SocketStream
+from anyio.abc import SocketStream
 
 MOST = 32 * 1024
 """Bytes that are read at once, and so many unread ones are enough: at worst, twice as many wait."""
@@ -135,32 +135,3 @@ class TcpStream(SocketStream):
 
     def _lost(self) -> Exception:
         return anyio.ClosedResourceError() if self._socket.fileno() < 0 else anyio.BrokenResourceError()
-
-
-class TcpListener(SocketListener):
-    """A listening TCP socket, which it takes over."""
-
-    def __init__(self, listening: socket.socket) -> None:
-        listening.setblocking(False)  # noqa: FBT003 - positional only
-        self._socket = listening
-
-    @property
-    def _raw_socket(self) -> socket.socket:
-        return self._socket
-
-    async def accept(self) -> TcpStream:
-        """Return the next connection. Raises `anyio.ClosedResourceError`, `OSError`."""
-        await anyio.lowlevel.checkpoint()
-        while self._socket.fileno() >= 0:
-            try:
-                return TcpStream(self._socket.accept()[0])
-            except BlockingIOError:
-                await anyio.wait_readable(self._socket)
-        raise anyio.ClosedResourceError
-
-    async def aclose(self) -> None:
-        """Close; an accept that waits ends."""
-        if self._socket.fileno() >= 0:
-            anyio.notify_closing(self._socket)
-            self._socket.close()
-        await anyio.lowlevel.checkpoint()

@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 
-from consilium.certificate import printable
+from consilium.certificate import common_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,7 @@ def certificates(configured: Configured) -> Sequence[Holds]:
 def crls(configured: Configured) -> Sequence[Holds]:
     """The CRLs that newcomers are held against, by issuer."""
     lists = configured.revocations.lists
-    held = [Holds(printable(each.issuer), each.this_update, each.next_update) for each in lists]
+    held = [Holds(each.issuer, each.this_update, each.next_update) for each in lists]
     held.sort(key=lambda each: each.until, reverse=True)
     return tuple({each.name: each for each in held}.values())
 
@@ -45,7 +44,10 @@ def crls(configured: Configured) -> Sequence[Holds]:
 @lru_cache(maxsize=2)
 def _certificates(own: bytes, anchors: bytes) -> Sequence[Holds]:
     held = [_holds(OWN, x509.load_der_x509_certificate(own))]
-    held += [_holds(_common_name(each.subject), each) for each in x509.load_pem_x509_certificates(anchors)]
+    held += [
+        _holds(common_name(each.subject) or "unnamed", each)
+        for each in x509.load_pem_x509_certificates(anchors)
+    ]
     held.sort(key=lambda each: each.until, reverse=True)
     return tuple({each.name: each for each in held}.values())
 
@@ -53,8 +55,3 @@ def _certificates(own: bytes, anchors: bytes) -> Sequence[Holds]:
 def _holds(name: str, certificate: x509.Certificate) -> Holds:
     since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return Holds(name, since.timestamp(), until.timestamp())
-
-
-def _common_name(name: x509.Name) -> str:
-    found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return printable(str(found[0].value)) if found else "unnamed"

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-import types
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,6 @@ from house import HOST, Wire, connect
 from arbiter import main as main_module
 from arbiter.edge.listener import HandshakeOutcome
 from arbiter.observe import NOBODY
-from arbiter.revocation import Standing
 from consilium import cli
 from consilium import messages as m
 from consilium.credentials import Credentials
@@ -632,38 +630,6 @@ async def test_it_reports_its_health(place: Place, monkeypatch: pytest.MonkeyPat
         arbiter.process.send_signal(signal.SIGCONT)
         await talk(place, arbiter, m.Terminate())
         await anyio.to_thread.run_sync(arbiter.ends)
-
-
-def test_a_disk_that_refuses_and_lists_that_are_no_good_are_told_in_its_health() -> None:
-    debate = types.SimpleNamespace(state=m.DebateState.RUNNING, reason=None)
-    reloader = types.SimpleNamespace(refused=None, standing=Standing.CURRENT, warnings=tuple)
-    house = types.SimpleNamespace(
-        journal=types.SimpleNamespace(failure=None),
-        service=types.SimpleNamespace(busy_since=1.0),
-        reloader=reloader,
-    )
-
-    def report() -> Report:
-        return main_module._health(debate, house)  # type: ignore[arg-type]  # all that a report needs
-
-    assert judge(report(), "arbiter", time.monotonic()).healthy is False  # at work on one thing since ever
-    house.service.busy_since = None
-    assert judge(report(), "arbiter", time.monotonic()).healthy
-    house.journal.failure = "no space left on device"
-    opinion = judge(report(), "arbiter", time.monotonic())
-    assert not opinion.healthy
-    assert "no space left on device" in opinion.sentence
-    house.journal.failure = None
-    reloader.warnings = lambda: ("the lists are old",)
-    reloader.standing = Standing.AGEING
-    opinion = judge(report(), "arbiter", time.monotonic())
-    assert opinion.healthy
-    assert opinion.sentence.endswith("; the lists are old")
-    for refused, standing in (("forged", Standing.CURRENT), (None, Standing.EXPIRED)):
-        reloader.refused, reloader.standing = refused, standing
-        opinion = judge(report(), "arbiter", time.monotonic())
-        assert not opinion.healthy
-        assert "the lists are old" in opinion.sentence
 
 
 @pytest.mark.anyio

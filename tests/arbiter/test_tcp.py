@@ -12,9 +12,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 from anyio.abc import SocketAttribute
-from house import until
 
-from arbiter.edge.tcp import MOST, TcpListener, TcpStream
+from arbiter.edge.tcp import MOST, TcpStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,32 +173,3 @@ async def test_cancelling_a_reader_whose_bytes_arrive_loses_nothing() -> None:
                 peer.send(b"x")
                 tasks.cancel_scope.cancel()
             assert await ours.receive() == b"x"
-
-
-async def test_a_listener_hands_over_each_who_connects_until_it_is_closed() -> None:
-    below = listening()
-    listener = TcpListener(below)
-    accepted: list[TcpStream] = []
-    ended = anyio.Event()
-
-    async def accept() -> None:
-        with contextlib.suppress(anyio.ClosedResourceError):
-            while True:
-                accepted.append(await listener.accept())
-        ended.set()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(accept)
-        clients = [socket.create_connection(below.getsockname()) for _ in range(20)]
-        await until(lambda: len(accepted) == 20)
-        await listener.aclose()
-        with anyio.fail_after(20):
-            await ended.wait()
-    await listener.aclose()
-    with pytest.raises(anyio.ClosedResourceError):
-        await listener.accept()
-    assert listener._raw_socket.fileno() < 0
-    for stream in accepted:
-        await stream.aclose()
-    for client in clients:
-        client.close()

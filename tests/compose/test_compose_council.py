@@ -192,7 +192,11 @@ def test_a_seat_reaches_the_doors_the_model_and_the_proxy_and_nothing_else(story
 def test_the_fences_round_a_client_stand_in_this_very_service(story: Story) -> None:
     surprises = [attempt for attempt in story.fences["attempts"] if attempt.get("surprise")]
     assert story.fences["ok"], surprises
-    assert len(story.fences["attempts"]) > 10
+    untried = {
+        attempt["attempt"] for attempt in story.fences["attempts"] if attempt["outcome"] == "not tried"
+    }
+    # The embedded client needs no host outside, and an engine may go without IPv6.
+    assert untried <= {"egress_allowed", "loopback6"}
 
 
 def test_what_is_published_is_for_this_machine_alone(story: Story) -> None:

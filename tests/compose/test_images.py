@@ -76,6 +76,22 @@ def test_an_image_says_what_it_is_and_begins_as_nobody_of_importance(name: str) 
     assert bool(config["User"]) == (name != "consilium-llm")  # a seat drops root once its fences stand
 
 
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_of_a_service_says_how_it_is_asked_whether_it_is_well(name: str) -> None:
+    config = inspected(f"{name}:{VERSION}")["Config"]
+    assert isinstance(config, dict)
+    by_itself = {
+        "consilium-arbiter": ["consilium", "health", "arbiter"],
+        "consilium-llm": ["consilium", "health", "wrapper"],
+    }
+    test = (config.get("Healthcheck") or {"Test": []})["Test"]
+    if name == "consilium-console":
+        assert test == [], "it is the moderator, the operator and others: the service says which"
+    else:
+        assert test[:1] == ["CMD"]
+        assert test[1:] == by_itself.get(name, test[1:])
+
+
 @pytest.mark.parametrize("name", [name for name in IMAGES if name != "consilium-llm"])
 def test_an_image_runs_read_only_and_without_rights(name: str) -> None:
     how = ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--network", "none")

@@ -15,6 +15,7 @@ from anyio.abc import SocketAttribute, SocketListener
 from certificates import CLIENT_AUTH, DAY, forge_root, issue_odd
 from edge_kit import HOSTS, Council, gather, nodelay, outcome, tls
 
+from arbiter.edge.accepting import Listener
 from consilium.channel import Channel, _words, dial, dial_path
 from consilium.codec import Codec, encode
 from consilium.errors import ChannelBroken, ChannelClosed, ChannelError, ErrorCode, PeerError, UserError
@@ -32,7 +33,7 @@ from consilium.messages import (
     TurnStart,
 )
 from consilium.tls import CHUNK, TlsStream, client_context, server_context
-from consilium.unixstream import UnixListener
+from consilium.unixstream import UnixStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -374,7 +375,7 @@ async def behind_a_socket(council: Council, path: Path) -> AsyncIterator[None]:
     made = socket.socket(socket.AF_UNIX)
     made.bind(str(path))
     made.listen()
-    listener = UnixListener(made)
+    listener = Listener(made, UnixStream)
 
     async def serve() -> None:
         async with await listener.accept() as raw:

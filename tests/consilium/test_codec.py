@@ -445,6 +445,7 @@ def test_the_status_of_4096_seats_fits_in_a_line() -> None:
         cost=cost,
         repetition=dict.fromkeys(everyone, 0.5),
         topic_overlap=dict.fromkeys(everyone, 0.5),
+        brands=2,
         seats=(one,) * 4096,
         warnings=(),
     )

@@ -407,6 +407,7 @@ def test_status_holds_everything_that_the_specification_shows() -> None:
         cost=COST,
         repetition={"qwen_coder_77AA11BB": 0.91, "claude_sonnet_deep_AB12CD34": 0.34},
         topic_overlap={},
+        brands=None,
         seats=(),
         warnings=(),
     ).model_dump()

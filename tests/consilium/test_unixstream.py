@@ -1,4 +1,4 @@
-"""`consilium.unixstream`: a stream and a listener that survive peers that come and go at any moment."""
+"""`consilium.unixstream`: a stream that survives peers that come and go at any moment."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from anyio.abc import SocketAttribute
-from house import until
 
 from consilium import unixstream
-from consilium.unixstream import UnixListener, UnixStream, connect_unix
+from consilium.unixstream import UnixStream, connect_unix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,31 +102,6 @@ async def test_cancelling_a_reader_whose_bytes_arrive_loses_nothing() -> None:
                 theirs.extra(SocketAttribute.raw_socket).send(b"x")
                 tasks.cancel_scope.cancel()
             assert await ours.receive() == b"x"
-
-
-async def test_a_listener_hands_over_each_who_connects_until_it_is_closed(tmp_path: Path) -> None:
-    listener = UnixListener(listening(tmp_path / "s"))
-    accepted: list[UnixStream] = []
-    ended = anyio.Event()
-
-    async def accept() -> None:
-        with contextlib.suppress(anyio.ClosedResourceError):
-            while True:
-                accepted.append(await listener.accept())
-        ended.set()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(accept)
-        clients = [await connect_unix(tmp_path / "s") for _ in range(20)]
-        await until(lambda: len(accepted) == 20)
-        await listener.aclose()
-        with anyio.fail_after(5):
-            await ended.wait()
-    with pytest.raises(anyio.ClosedResourceError):
-        await listener.accept()
-    assert listener._raw_socket.fileno() < 0
-    for stream in (*clients, *accepted):
-        await stream.aclose()
 
 
 async def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:

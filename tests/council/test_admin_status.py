@@ -34,6 +34,7 @@ def test_a_running_debate_is_told_in_a_few_lines() -> None:
         speaking=BOB,
         repetition={ADA: 0.914},
         topic_overlap={ADA: 0.4},
+        brands=1,
         cost=cost(caps={"max_rounds": 12.0, "max_tokens": 500_000.0}),
         warnings=("every AI seat is of one brand",),
     )
@@ -45,6 +46,7 @@ def test_a_running_debate_is_told_in_a_few_lines() -> None:
         "Rounds    [###############.....] 9 complete; the cap is 12",
         "Tokens    [################....] 412,000; the cap is 500,000",
         "Elapsed   1 h 11 min, no cap",
+        "Brands    1 brand of AI clients",
         "Seat      ada_AB12CD34: active, connected",
         "          sceptic; claude sonnet; 3 turns, the last was turn 7; 12,500 tokens; isolation strict",
         "          repetition 0.91, most of it from turn 4",

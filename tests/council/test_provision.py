@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,8 @@ def test_who_was_revoked_stays_so(tmp_path: Path) -> None:
     authority.revoke("ada")
     clock.now += 25 * DAY
     assert provided(authority)["ada"] == "revoked"
+    shutil.rmtree(authority.folder / "ada")
+    assert provided(authority)["ada"] == "revoked", "an empty place at the table is not an invitation"
 
 
 def test_an_arbiter_with_another_name_gets_another_certificate(tmp_path: Path) -> None:

@@ -201,3 +201,30 @@ async def test_how_long_a_peer_may_be_silent_is_for_the_doors_to_say(tmp_path: P
         await ada.control.rest()
         assert (intervals - 1) * 0.2 <= anyio.current_time() - began
         assert await left(home) == ["heartbeat_missed"]
+
+
+async def test_how_long_a_seat_may_be_silent_is_read_again_for_the_next(tmp_path: Path) -> None:
+    rules = council((), roster=OPEN_TABLE, limits={"heartbeat_seconds": 0.2})
+    async with house(tmp_path, rules, doors=Doors(silent_intervals=100)) as home:
+        ada = home.guest("ada")
+        await ada.join()
+        assert isinstance(await reloads(home, DEFAULT_PROFILES, Doors(silent_intervals=2)), m.AdminOk)
+        bob = home.guest("bob")
+        await bob.join()
+        ada.control.mute = bob.control.mute = True
+        with anyio.fail_after(15):  # ada's hundred beats would take twenty
+            await bob.control.rest()
+        assert await left(home) == ["heartbeat_missed"]
+        assert len(home.reception.seats) == 1
+
+
+async def test_how_long_a_write_may_take_is_read_again_for_the_next(tmp_path: Path) -> None:
+    rules = council((), roster=OPEN_TABLE, topic="x" * 8000)
+    async with house(tmp_path, rules, buffer=4096, doors=Doors(write_seconds=600)) as home:
+        assert isinstance(await reloads(home, DEFAULT_PROFILES, Doors(write_seconds=0.3)), m.AdminOk)
+        deaf = home.guest("bob")
+        deaf.control = await home.connect("control", deaf.context, buffer=4096)
+        deaf.granted = await deaf.control.ask(m.Reg(name="bob"))
+        await deaf.bind()
+        await deaf.control.channel.send_many((m.StatusRequest(), None) for _ in range(30))
+        assert await left(home) == ["the peer did not read for 0.3 s"]

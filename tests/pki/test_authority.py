@@ -20,7 +20,7 @@ from consilium.certificate import identify, identify_arbiter, validity
 from consilium.credentials import Credentials
 from consilium.errors import UserError
 from pki.authority import Authority
-from pki.reading import common_name, is_usable, read_certificates
+from pki.reading import called, is_usable, read_certificates
 from pki.renewal import renew
 from pki.signers import is_numbered
 
@@ -56,7 +56,7 @@ def test_an_arbiter_is_named_with_its_hosts(authority: Authority) -> None:
     )
     assert identify_arbiter(credentials.leaf()).subject == "hub"
     certificate, signer = read_certificates(credentials.cert)
-    assert common_name(signer.subject) == "Consilium servers (council.local)"
+    assert called(signer.subject) == "Consilium servers (council.local)"
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["arbiter", "localhost"]
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1"]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import orjson
 import pexpect
 import pytest
 from certificates import forge_root, issue_odd
@@ -91,6 +92,19 @@ def test_the_default_is_pkcs12_and_it_is_said_how_it_is_guarded(
     assert (tmp_path / "a").read_bytes()[:1] == b"\x30"
     main([*command, str(tmp_path / "b"), "--no-passphrase"])
     assert capsys.readouterr().out.endswith("(mode 0600, NOT protected by a passphrase)\n")
+
+
+def test_a_program_is_told_the_same_in_one_object(
+    issued: Path, secret: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for out, how, protected in (
+        (tmp_path / "a", ["--passphrase-file", str(secret)], True),
+        (tmp_path / "b", ["--no-passphrase"], False),
+    ):
+        assert main(["bundle", str(issued), "anna", "--out", str(out), "--json", *how]) == 0
+        told = orjson.loads(capsys.readouterr().out)
+        assert (told["bundle"], told["protected"]) == (str(out), protected)
+        assert told["certificate"]["subject"] == "anna"
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

@@ -46,12 +46,23 @@ def test_status_counts_the_turns_since_a_human_was_present() -> None:
     play.speaks("bob", "B2")
     assert play.status().turns_since == {participant("ada"): 4}, "who skips may be away"
     assert not any("one brand" in warning for warning in play.status().warnings)
+    assert play.status().brands == 1, "a person is of no brand"
 
 
 def test_status_warns_when_all_seats_are_of_one_brand() -> None:
     play = Playbook()
     play.everybody_joins()
     assert any("one brand (test)" in warning for warning in play.status().warnings)
+
+
+def test_status_counts_the_brands_of_those_that_say_theirs() -> None:
+    play = Playbook(("ada", "bob", "cyn", "dan"))
+    assert play.status().brands == 0
+    for name, brand in (("ada", "claude"), ("bob", "codex"), ("cyn", "claude"), ("dan", None)):
+        play.joins(name, meta=Meta(brand=brand))
+    status = play.status()
+    assert status.brands == 2
+    assert not any("one brand" in warning for warning in status.warnings)
 
 
 def test_status_lists_what_is_known_of_a_faulty_seat_and_what_may_be_done() -> None:
@@ -183,7 +194,7 @@ def test_in_a_blind_debate_a_seat_is_told_of_itself_alone() -> None:
     play.speaks("ada", "One two three four.")
     for told in (asked_by(play, cyn), *play.sent(Status)):
         assert [seat.participant_id for seat in told.seats] == [participant("cyn")]
-        assert (told.speaking, told.repetition) == (None, {})
+        assert (told.speaking, told.repetition, told.brands) == (None, {}, None)
         assert told.turns_since.keys() == {participant("cyn")}
         for secret in ("ada", "bob", "claude", "sceptic", "pragmatist"):
             assert secret not in told.model_dump_json()
