@@ -111,13 +111,14 @@ def provide(authority: Authority, wanted: Iterable[Holder], hosts: Sequence[str]
         last, folder = index.latest(holder.name), authority.folder / holder.name
         dns = list(dict.fromkeys(hosts)) if holder.profile == "arbiter" else []
         ips = ["127.0.0.1"] if holder.profile == "arbiter" else []
-        if last is None or not (folder / CERT).exists() or (last.revoked is None and list(last.dns) != dns):
+        if last is not None and last.revoked is not None:
+            # First of all: with its folder gone, it would look like one who never had a certificate.
+            yield f"{holder.name}: revoked, and left so"
+            continue
+        if last is None or not (folder / CERT).exists() or list(last.dns) != dns:
             # A folder may be there already: an engine makes one for a container before we are asked.
             authority.issue(holder.name, profile=holder.profile, dns=dns, ips=ips, replace=folder.is_dir())
             did = "issued"
-        elif last.revoked is not None:
-            yield f"{holder.name}: revoked, and left so"
-            continue
         elif last.not_after - now <= (last.not_after - last.not_before) * RENEW_WITHIN:
             authority.renew(holder.name)
             did = "renewed"

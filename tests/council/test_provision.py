@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,17 @@ def test_who_was_revoked_stays_so(tmp_path: Path) -> None:
     authority.revoke("ada")
     clock.now += 25 * DAY
     assert provided(authority)["ada"] == "revoked"
+
+
+def test_who_was_revoked_gets_nothing_for_having_lost_its_folder(tmp_path: Path) -> None:
+    authority, _ = made(tmp_path)
+    provided(authority)
+    authority.revoke("ada")
+    shutil.rmtree(authority.folder / "ada")
+    assert provided(authority)["ada"] == "revoked"
+    (authority.folder / "ada").mkdir()  # as an engine does for a container's volume
+    assert provided(authority)["ada"] == "revoked"
+    assert list((authority.folder / "ada").iterdir()) == []
 
 
 def test_an_arbiter_with_another_name_gets_another_certificate(tmp_path: Path) -> None:
