@@ -64,7 +64,7 @@ NUMBER, MACHINE, FIRST, THIRD = 0, 4, 16, 32
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 
 MOST_LIKELY = 1000
-"""The kernel's highest score for whom it ends first when memory runs out; Landlock keeps it from being lowered."""
+"""The highest score for whom the kernel ends first when memory runs out. Behind Landlock it stays that."""
 
 CANNOT_RUN = 126
 
