@@ -21,7 +21,6 @@ from anyio.abc import SocketAttribute
 from arbiter.debate import Debate
 from arbiter.debate.restore import RESTARTED, restore
 from arbiter.debate.states import TERMINAL
-from arbiter.edge.limits import TokenBucket
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.edge.sockets import open_sockets
 from arbiter.folder import transcript_in
@@ -33,6 +32,7 @@ from arbiter.reception import Reception
 from arbiter.reload import Configuration, Reloader, Sources
 from arbiter.revocation import Standing
 from arbiter.service import Service
+from consilium.bucket import TokenBucket
 from consilium.errors import TranscriptError, UserError
 from consilium.health import Report, place
 from consilium.identity import fingerprint
