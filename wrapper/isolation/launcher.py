@@ -119,7 +119,7 @@ def socket_filter(machine: str) -> bytes:
         raise OSError(errno.ENOSYS, f"there is no filter for {machine}")
     identity, socket_call = SOCKET_CALLS[machine]
     # (code, where to if so, where to if not, value); no word is the next instruction.
-    program = (
+    program: tuple[str | tuple[int, str, str, int], ...] = (
         (LOAD, "", "", MACHINE),
         (JUMP_IF_EQUAL, "", "no", identity),  # else: another machine's call, by other numbers
         (LOAD, "", "", NUMBER),
@@ -144,7 +144,8 @@ def socket_filter(machine: str) -> bytes:
         "yes",
         (RETURN, "", "", ALLOW),
     )
-    places, instructions = {}, []
+    places: dict[str, int] = {}
+    instructions: list[tuple[int, str, str, int]] = []
     for step in program:
         if isinstance(step, str):
             places[step] = len(instructions)

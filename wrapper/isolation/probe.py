@@ -161,7 +161,7 @@ class Probe:
             if (target := self.targets.get(name)) is not None:
                 self._try(name, partial(_connect, *target))
         if control := self.targets.get("control"):
-            self._try("multipath", lambda: _connect(*control, protocol=MULTIPATH))
+            self._try("multipath", lambda: _connect(control[0], control[1], MULTIPATH))
         self._try("listen", _listen)
         self._try("abstract_socket", lambda: _connect_unix("\0" + self.targets["abstract_socket"]))
         self._try("path_socket", lambda: _connect_unix(self.targets["path_socket"]))
