@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from arbiter import permissions
 from arbiter.debate.effects import Channel as Kind
-from arbiter.edge.limits import TokenBucket
 from arbiter.observe import NOBODY
 from arbiter.session import CUT
 from consilium import messages
+from consilium.bucket import TokenBucket
 from consilium.codec import Codec
 from consilium.errors import ChannelBroken, ChannelError, ErrorCode, PeerError
 

@@ -15,7 +15,6 @@ import anyio
 import orjson
 from anyio.abc import SocketAttribute
 
-from arbiter.edge.limits import TokenBucket
 from arbiter.edge.listener import Door, HandshakeOutcome, bind
 from arbiter.edge.sockets import open_sockets
 from arbiter.folder import transcript_in
@@ -27,6 +26,7 @@ from arbiter.reception import Reception
 from arbiter.reload import Configuration, Reloader, Sources
 from arbiter.service import Service
 from arbiter.vitals import vitals
+from consilium.bucket import TokenBucket
 from consilium.errors import TranscriptError, UserError
 from consilium.health import Report, place
 from consilium.lifeline import until_orphaned

@@ -20,11 +20,11 @@ from arbiter.changes import Configured, Revoked, rights_now
 from arbiter.connection import CODECS, Connection, answering, to_error
 from arbiter.debate import events
 from arbiter.debate.effects import Channel as Kind
-from arbiter.edge.limits import TokenBucket
 from arbiter.observe import NOBODY
 from arbiter.session import CUT, PARTING, Outbox, Registration, Session
 from arbiter.tokens import LIFETIME, TokenLedger
 from consilium import messages
+from consilium.bucket import TokenBucket
 from consilium.certificate import CertificateRefused, identify, link
 from consilium.channel import Channel
 from consilium.conversation import Beat, Heartbeat

@@ -22,7 +22,7 @@ from arbiter.debate.events import Reloaded
 from arbiter.observe import NOBODY
 from arbiter.profiles import Entrance, load_profiles
 from arbiter.revocation import MAX_BYTES, RevocationRefused, Revocations, Standing, judge
-from consilium.certificate import CertificateRefused, identify_arbiter, validity
+from consilium.certificate import UNREADABLE, CertificateRefused, identify_arbiter, validity
 from consilium.credentials import CRL, Credentials
 from consilium.errors import TranscriptError, UserError
 from consilium.headseal import HeadSigner
@@ -166,7 +166,7 @@ def _bytes(path: Path, most: int = -1) -> bytes:
 def _certificates(pem: bytes, path: Path) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(pem)
-    except ValueError:
+    except UNREADABLE:
         raise UserError(f"{path} holds a certificate that cannot be read") from None
 
 
@@ -272,6 +272,12 @@ class Reloader:
             self._observer.reloaded(taken=False)
             log.error("nothing is reloaded, and what applied still does: %s", error)  # noqa: TRY400 - said in full
             raise
+        except Exception as bug:
+            # Whatever a file holds, the debate goes on with what applied: rule 1.
+            self.refused = f"a bug, please report it: {type(bug).__name__}"
+            self._observer.reloaded(taken=False)
+            log.exception("nothing is reloaded, and what applied still does; please report what follows")
+            raise UserError(self.refused) from bug
 
     async def _take(self, new: Configuration, event: Reloaded | None) -> None:
         # An operator who leaves now must not leave it half done.

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtensionOID
 
 from consilium.armour import blocks
-from consilium.certificate import common_name, span
+from consilium.certificate import UNREADABLE, common_name, span
 from consilium.errors import ConsiliumError
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _read(pem: bytes) -> RevocationList:
         extensions = {extension.oid: extension for extension in crl.extensions}
         serials = frozenset(revoked.serial_number for revoked in crl)
         issuer = crl.issuer
-    except (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension) as cause:
+    except UNREADABLE as cause:
         raise RevocationRefused("holds a list of revoked certificates that cannot be read") from cause
     name = common_name(issuer) or "an authority without a name"
     key, number = _identifiers(extensions)

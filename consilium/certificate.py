@@ -34,7 +34,7 @@ ARBITER = "arbiter"
 KNOWN = 1024
 """So many certificates are remembered: whoever reconnects is not read again. About 1 KiB each."""
 
-_UNREADABLE = (
+UNREADABLE = (
     TypeError,  # a text type that does not go with its attribute
     ValueError,
     UnsupportedAlgorithm,
@@ -42,6 +42,8 @@ _UNREADABLE = (
     x509.InvalidVersion,
     x509.UnsupportedGeneralNameType,
 )
+"""What `cryptography` raises for a certificate, or a list of revoked ones, that it cannot read."""
+
 _USAGE_NAMES = {
     ExtendedKeyUsageOID.CLIENT_AUTH: "clientAuth",
     ExtendedKeyUsageOID.SERVER_AUTH: "serverAuth",
@@ -170,7 +172,7 @@ def load(der: bytes) -> x509.Certificate:
         # Both are parsed on first use; asked for here, they cannot surprise any check below.
         _ = certificate.extensions, certificate.public_key()
         _ = certificate.subject, certificate.issuer
-    except _UNREADABLE as cause:
+    except UNREADABLE as cause:
         raise CertificateRefused("it cannot be read as a certificate of ours") from cause
     return certificate
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from consilium.certificate import CertificateRefused, identify_arbiter, printable
+from consilium.certificate import UNREADABLE, CertificateRefused, identify_arbiter, printable
 from consilium.errors import UserError
 from consilium.identity import spiffe
 
@@ -129,7 +129,7 @@ def check(head: Head, *, authority: bytes | None = None, at: datetime | None = N
 def _anchors(authority: bytes) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(authority)
-    except ValueError:
+    except UNREADABLE:
         raise UserError(
             "the authority's file holds no certificate in PEM form", hint="give the ca.pem of the council"
         ) from None
@@ -142,7 +142,7 @@ def _verify(head: Head) -> tuple[x509.Certificate, list[x509.Certificate]]:
     try:
         leaf, *others = x509.load_pem_x509_certificates(head.certificate.encode())
         key = leaf.public_key()
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         raise ValueError("it is signed, but holds no certificate that can be read") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise ValueError("the certificate in it is not one of an elliptic curve key")  # noqa: TRY004

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
-from consilium.certificate import CertificateRefused, load
+from consilium.certificate import UNREADABLE, CertificateRefused, load
 from consilium.errors import UserError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _from_pem(data: bytes, passphrase: Passphrase, name: str) -> tuple[PrivateKe
         raise UserError(f"{name} holds no private key", hint=_WAY_OUT)
     try:
         certificates = x509.load_pem_x509_certificates(data)
-    except ValueError:
+    except UNREADABLE:
         raise UserError(f"{name} holds no certificate that can be read", hint=_WAY_OUT) from None
     try:
         return load_pem_private_key(found[0], password=None), certificates
@@ -110,7 +110,7 @@ def _opened(
 ) -> tuple[PrivateKeyTypes | None, list[x509.Certificate]] | None:
     try:
         found = load_pkcs12(data, secret)
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         return None
     own = [] if found.cert is None else [found.cert.certificate]
     return found.key, [*own, *(each.certificate for each in found.additional_certs)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 import time
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ def main(argv: Sequence[str]) -> int:
     if (options.dir / CA_FOLDER).exists():
         authority = Authority.open(options.dir)
     else:
+        _close(options.dir)
         authority = Authority.create(options.dir)
         _say(f"{CA_FOLDER}: a new authority for {authority.trust_domain}")
     hosts = ["arbiter", "localhost", *options.dns]
@@ -112,6 +114,7 @@ def provide(authority: Authority, wanted: Iterable[Holder], hosts: Sequence[str]
         dns = list(dict.fromkeys(hosts)) if holder.profile == "arbiter" else []
         ips = ["127.0.0.1"] if holder.profile == "arbiter" else []
         if last is not None and last.revoked is not None:
+            # First of all: with its folder gone, it would look like one who never had a certificate.
             yield f"{holder.name}: revoked, and left so"
             continue
         if last is None or not (folder / CERT).exists() or list(last.dns) != dns:
@@ -131,6 +134,23 @@ def provide(authority: Authority, wanted: Iterable[Holder], hosts: Sequence[str]
     if lists.end_within(now, lists.days * RENEW_WITHIN):
         published = authority.publish()
         yield f"revocation lists: number {published.lists.number}"
+
+
+def _close(folder: Path) -> None:
+    """Take from others the right to write to ``folder``, which a checkout gives them under many a umask.
+
+    Only before there is an authority: with one, whoever could write there may have put something there.
+    """
+    try:
+        if (
+            folder.is_dir()
+            and not folder.is_symlink()
+            and (mode := stat.S_IMODE(folder.stat().st_mode)) & 0o022
+        ):
+            folder.chmod(mode & ~0o022)
+            _say(f"{folder}: is no longer open for others to write to")
+    except OSError as error:
+        raise UserError(f"{folder} cannot be closed to others: {error.strerror}") from error
 
 
 def _give(folder: Path, user: int) -> None:

@@ -9,7 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from consilium.armour import blocks
-from consilium.certificate import CertificateRefused, common_name, load, printable
+from consilium.certificate import UNREADABLE, CertificateRefused, common_name, load, printable
 from consilium.credentials import Credentials
 from consilium.errors import UserError
 from pki.store import read_key, read_pem
@@ -24,7 +24,7 @@ def read_certificates(path: Path) -> list[x509.Certificate]:
     """The certificates of a PEM file, in order; at least one. Raises `UserError` when there is none."""
     try:
         return [load(der(found)) for found in x509.load_pem_x509_certificates(read_pem(path))]
-    except ValueError as cause:
+    except UNREADABLE as cause:
         raise UserError(f"{path} holds no certificate in PEM form") from cause
     except CertificateRefused as refusal:
         raise UserError(f"{path}: {refusal}") from refusal
@@ -39,7 +39,7 @@ def read_lists(path: Path) -> list[x509.CertificateRevocationList]:
         lists = [x509.load_pem_x509_crl(each) for each in found]
         for each in lists:
             _ = each.extensions, list(each)  # parsed on first use; asked for here, they surprise nobody later
-    except (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+    except UNREADABLE:
         raise UserError(f"{path} holds a revocation list that cannot be read") from None
     return lists
 

@@ -8,6 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from consilium.certificate import UNREADABLE
 from consilium.credentials import CERT, KEY
 from consilium.errors import UserError
 from pki.build import Signer, build_authority, build_crl, build_intermediate
@@ -78,7 +79,7 @@ def is_numbered(path: Path, number: int) -> bool:
     try:
         first = x509.load_pem_x509_crl(path.read_bytes())
         return first.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number == number
-    except (OSError, ValueError, x509.ExtensionNotFound):
+    except (OSError, x509.ExtensionNotFound, *UNREADABLE):
         return False
 
 

@@ -11,7 +11,8 @@ import sys
 PURE = (
     "arbiter/debate/*,arbiter/admission.py,arbiter/permissions.py,arbiter/tokens.py,arbiter/translate.py",
     "arbiter/changes.py,arbiter/edge/limits.py,arbiter/metrics/catalogue.py,arbiter/metrics/tally.py,arbiter/revocation.py",
-    "consilium/armour.py,consilium/chain.py,consilium/codec.py,consilium/config.py,consilium/conversation.py",
+    "consilium/armour.py,consilium/bucket.py,consilium/chain.py,consilium/codec.py,consilium/config.py",
+    "consilium/conversation.py",
     "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/governing.py,consilium/identity.py",
     "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py,consilium/words.py",
     "consilium/naming.py",

@@ -123,7 +123,7 @@ class Town:
         return [
             *("--init", "--network", self.token, "--read-only", "--cap-drop", "ALL"),
             *(word for name in CAPABILITIES if name != without for word in ("--cap-add", name)),
-            *("--security-opt", "no-new-privileges", "--pids-limit", "200"),
+            *("--security-opt", "no-new-privileges", "--pids-limit", "200", "--memory", "512m"),
             *("--sysctl", "net.ipv6.conf.all.disable_ipv6=0", "--sysctl", "net.ipv6.conf.lo.disable_ipv6=0"),
             *("--tmpfs", "/tmp:rw,nosuid,nodev,noexec,size=16m"),
             *(word for name, value in variables.items() for word in ("-e", f"{name}={value}")),

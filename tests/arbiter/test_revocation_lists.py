@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any
 
@@ -47,6 +48,15 @@ def check(new: Revocations, old: Revocations | None = None, **how: Any) -> None:
     judge(new, old or Revocations(), **how)
 
 
+def with_byte(pem: bytes, before: bytes, byte: int) -> bytes:
+    """The list with another byte after ``before``."""
+    first, line, rest = pem.partition(b"-----\n")
+    body, last, more = rest.partition(b"-----END")
+    der = bytearray(base64.b64decode(body))
+    der[der.index(before) + len(before)] = byte
+    return first + line + base64.encodebytes(bytes(der)) + last + more
+
+
 UNREADABLE: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "holds no list of revoked certificates in PEM form"),
     "not PEM": (b"\x30\x82\x01\x00", "holds no list"),
@@ -60,6 +70,8 @@ UNREADABLE: dict[str, tuple[bytes, str]] = {
         list_of(ROOT) + b"-----BEGIN X509 CRL-----\n!!!!\n-----END X509 CRL-----\n",
         "that cannot be read",
     ),
+    "of a version that nobody knows": (with_byte(list_of(ROOT), b"\x02\x01", 7), "that cannot be read"),
+    "a name of a type that is none": (with_byte(list_of(ROOT), b"\x55\x04\x03", 3), "that cannot be read"),
     "no number": (list_of(ROOT, number=None), "lacks its key's identifier, its number or its end"),
     "no identifier of a key": (
         list_of(ROOT, no_key_id=True),

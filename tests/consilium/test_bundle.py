@@ -55,6 +55,12 @@ LOWER = issue_odd(
 BELOW = issue_odd(Signer(LOWER.certificate, LOWER.key))  # type: ignore[arg-type]  # as above
 
 
+def pem_of(der: bytes) -> bytes:
+    import ssl  # noqa: PLC0415 - for this one function
+
+    return ssl.DER_cert_to_PEM_cert(der).encode()
+
+
 def secrecy(secret: bytes) -> KeySerializationEncryption:
     return BestAvailableEncryption(secret) if secret else NoEncryption()
 
@@ -191,6 +197,10 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     ),
     "no certificate": (SEAT.key_pem, "holds no certificate that can be read"),
     "a certificate that is none": (SEAT.key_pem + BROKEN_CERT, "holds no certificate that can be read"),
+    "a certificate of a version that nobody knows": (
+        SEAT.key_pem + pem_of(SEAT.der.replace(b"\x02\x01\x02", b"\x02\x01\x07", 1)),
+        "holds no certificate that can be read",
+    ),
     "another's certificate": (
         SEAT.key_pem + issue_odd(ROOT).pem + SEAT.anchors,
         "does not hold the certificate of its key",
@@ -216,16 +226,10 @@ def test_a_certificate_that_cannot_be_read_to_its_end_is_refused(tmp_path: Path)
     twice = bytearray(SEAT.der)
     at = twice.index(b"spiffe://")
     twice[at] = 0xFF  # no letter of a URI
-    content = SEAT.key_pem + SEAT.anchors + _as_pem(bytes(twice))
+    content = SEAT.key_pem + SEAT.anchors + pem_of(bytes(twice))
     with pytest.raises(UserError, match="holds a certificate of another kind: it cannot be read"):  # noqa: SIM117
         with open_bundle(write(tmp_path / "bundle", content)):
             pass
-
-
-def _as_pem(der: bytes) -> bytes:
-    import ssl  # noqa: PLC0415 - for this one function
-
-    return ssl.DER_cert_to_PEM_cert(der).encode()
 
 
 @pytest.mark.parametrize("packed", [p12, pem])

@@ -60,6 +60,22 @@ def test_what_ends_soon_is_renewed_with_the_revocation_lists(tmp_path: Path) -> 
     assert set(provided(authority).values()) == {"kept"}
 
 
+def test_a_folder_of_a_checkout_that_others_may_write_to_is_closed_to_them_before_the_first_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, file = tmp_path / "certs", tmp_path / "council.yaml"
+    file.write_text("topic: T\nparticipants: [{name: ada, preset: llm}]\ncaps: {max_rounds: 1}\n")
+    folder.mkdir()
+    folder.chmod(0o775)
+    (folder / "README.md").touch()
+    assert cli.main(["provision", str(folder), "--council", str(file)]) == 0
+    assert "is no longer open for others" in capsys.readouterr().out
+    assert folder.stat().st_mode & 0o777 == 0o755
+    folder.chmod(0o775)  # and with keys in it, a person has to look
+    assert cli.main(["provision", str(folder), "--council", str(file)]) == 2
+    assert f"chmod go-w {folder}" in capsys.readouterr().err
+
+
 def test_who_was_revoked_stays_so(tmp_path: Path) -> None:
     authority, clock = made(tmp_path)
     provided(authority)
@@ -68,6 +84,17 @@ def test_who_was_revoked_stays_so(tmp_path: Path) -> None:
     assert provided(authority)["ada"] == "revoked"
     shutil.rmtree(authority.folder / "ada")
     assert provided(authority)["ada"] == "revoked", "an empty place at the table is not an invitation"
+
+
+def test_who_was_revoked_gets_nothing_for_having_lost_its_folder(tmp_path: Path) -> None:
+    authority, _ = made(tmp_path)
+    provided(authority)
+    authority.revoke("ada")
+    shutil.rmtree(authority.folder / "ada")
+    assert provided(authority)["ada"] == "revoked"
+    (authority.folder / "ada").mkdir()  # as an engine does for a container's volume
+    assert provided(authority)["ada"] == "revoked"
+    assert list((authority.folder / "ada").iterdir()) == []
 
 
 def test_an_arbiter_with_another_name_gets_another_certificate(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import re
@@ -214,11 +215,20 @@ def forged(pki: Pki) -> bytes:
     return b"".join(lists)
 
 
+def another_version(pki: Pki) -> bytes:
+    first, line, rest = pki.lists().partition(b"-----\n")
+    body, last, more = rest.partition(b"-----END")
+    der = base64.b64decode(body)
+    at = der.index(b"\x02\x01\x01") + 2  # the version's value
+    return first + line + base64.encodebytes(der[:at] + b"\x07" + der[at + 1 :]) + last + more
+
+
 BAD_LISTS: dict[str, tuple[Callable[[Pki], bytes], str]] = {
     # what is written over the good list, and what everybody is told
     "nothing": (lambda _: b"", "holds no list of revoked certificates in PEM form"),
     "half of it": (lambda pki: pki.lists()[:300], "holds no list"),
     "noise": (lambda _: os.urandom(2000), "holds no list"),
+    "of a version that nobody knows": (another_version, "that cannot be read"),
     "forged": (forged, "has not signed"),
     "another authority's": (lambda _: list_of(wide_root("Elsewhere")), "no list of an authority in ca.pem"),
     "expired": (lambda pki: pki.lists(start=-9000, seconds=60), "that expired 2 hours ago"),

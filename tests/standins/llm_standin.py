@@ -144,6 +144,16 @@ def fork_bomb(entry: Entry) -> int:
     return hang(entry)
 
 
+def glutton(entry: Entry) -> int:
+    """Take more memory than there is, by processes each of which has less than the wrapper."""
+    for _ in range(50):
+        if os.fork() == 0:
+            held = b"x" * (15 * 1024 * 1024)
+            return hang(entry) if held else 0
+        time.sleep(0.02)
+    return hang(entry)
+
+
 def daemon(_entry: Entry) -> None:
     """Leave a deaf process behind that has left the session, the pipes and the environment."""
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -234,6 +244,7 @@ ACTS = {
     for act in (
         hang,
         fork_bomb,
+        glutton,
         daemon,
         hang_in_the_middle,
         ignore_sigterm,

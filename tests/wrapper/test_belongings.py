@@ -161,3 +161,24 @@ def test_what_the_keeper_cannot_do_is_said(kept: Kept, tmp_path: Path) -> None:
     kept.broken = AdapterFault(Fault.START_FAILED, PromptSent.NO, "setpriv is not installed")
     with pytest.raises(OSError, match="setpriv is not installed"):
         theirs.holds("a")
+
+
+def test_what_a_client_put_in_the_place_of_ours_is_cleared_away(tmp_path: Path, kept: Kept) -> None:
+    home, elsewhere = tmp_path / "client", tmp_path / "elsewhere"
+    for folder in (home / "a" / "deep", elsewhere):
+        folder.mkdir(parents=True)
+    place = belongings(tmp_path, confinement(home))
+    (home / "a" / "deep" / "file").touch()
+    (home / "tmp").symlink_to(elsewhere / "nowhere")
+    (home / "work").write_text("no folder")
+    os.mkfifo(home / "b")
+    with (home / "c").open("wb") as file:
+        file.write(b"three")
+        file.truncate(1 << 40)  # nobody could hold it in memory
+    (home / "d").symlink_to(elsewhere)
+    place.make_folders()
+    place.put({"a": "one", "b": "two", "c": "three", "d": "four"})
+    assert [(home / name).read_text() for name in "abcd"] == ["one", "two", "three", "four"]
+    assert (home / "tmp").is_dir()
+    assert (home / "work").is_dir()
+    assert list(elsewhere.iterdir()) == []

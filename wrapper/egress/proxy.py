@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 from anyio.abc import SocketAttribute
 
+from consilium.bucket import TokenBucket
 from wrapper.egress.hello import Hello
 from wrapper.egress.request import END, HEAD_BYTES, PORT, host_named, is_public
 from wrapper.egress.verdicts import Outcome, RefusedError
@@ -42,6 +43,12 @@ BACK_OFF_SECONDS = 0.5
 
 MOST_TURNED_AWAY = 32
 """So many for whom there is no room are told so at a time; the others are just closed."""
+
+LOG_RATE, LOG_BURST = 1.0, 30
+"""Log lines about one address, a second and at once: a flood of them would roll away what others did."""
+
+MOST_ADDRESSES_KNOWN = 256
+"""Of so many addresses it is known how much was said; of all others together it is counted as of one."""
 
 STATUS = {
     Outcome.MALFORMED: "400 Bad Request",
@@ -118,6 +125,8 @@ class Proxy:
         self._resolve = resolve
         self._dial = dial
         self._open: Counter[str] = Counter()
+        self._told: dict[str, TokenBucket] = {}
+        self._untold: Counter[str] = Counter()
         self._turned_away = 0
 
     async def serve(self, listener: SocketListener) -> None:
@@ -199,7 +208,7 @@ class Proxy:
                 await _part(client, ACCESS_DENIED)
                 return
             self._tally.judged(Outcome.ALLOWED)
-            log.info("%s: a tunnel to %s", address, host)
+            self._tell(logging.INFO, address, f"a tunnel to {host}")
             await self._carry(client, upstream, hello)
         finally:
             with suppress(Exception):
@@ -207,7 +216,18 @@ class Proxy:
 
     def _note(self, address: str, refusal: RefusedError) -> None:
         self._tally.judged(refusal.outcome)
-        log.warning("%s: refused (%s): %s", address, refusal.outcome, refusal.sentence)
+        self._tell(logging.WARNING, address, f"refused ({refusal.outcome}): {refusal.sentence}")
+
+    def _tell(self, level: int, address: str, sentence: str) -> None:
+        """Log what became of a request, as far as the log can take it; every one is counted."""
+        key = address if address in self._told or len(self._told) < MOST_ADDRESSES_KNOWN else ""
+        bucket = self._told.setdefault(key, TokenBucket(LOG_RATE, LOG_BURST))
+        if not bucket.take(anyio.current_time()):
+            self._untold[key] += 1
+            return
+        log.log(level, "%s: %s", address, sentence)
+        if untold := self._untold.pop(key, 0):
+            log.log(level, "%s: %d more before this were not told, only counted", address, untold)
 
     # --- what is judged ------------------------------------------------------------------------------
 

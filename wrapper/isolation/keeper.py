@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +22,9 @@ def main(home: Path, request: dict[str, Any]) -> int:
     """Do what ``request`` says in ``home``."""
     os.umask(0o077)
     for name in request["folders"]:
-        (home / name).mkdir(exist_ok=True)
+        if not (home / name).is_dir():
+            _clear(home / name)
+            (home / name).mkdir()
     for name, text in request["files"].items():
         _put(home / name, text.encode("utf-8", "replace"))
     found = bool(request["proof"]) and any(home.glob(request["proof"]))
@@ -29,14 +33,39 @@ def main(home: Path, request: dict[str, Any]) -> int:
 
 
 def _put(path: Path, data: bytes) -> None:
-    if not path.is_symlink() and path.is_file() and path.read_bytes() == data:
+    if _holds(path, data):
         return
     descriptor, written = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+    if not path.is_symlink() and path.is_dir():
+        _clear(path)
     Path(written).replace(path)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether ``data`` is what is there; what is longer is not read to its end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # not there, a link, or nothing that can be read
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(len(data) + 1) == data
+    finally:
+        os.close(descriptor)
+
+
+def _clear(path: Path) -> None:
+    """Take away what the client put in the place of something of another kind."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

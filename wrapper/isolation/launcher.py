@@ -5,10 +5,12 @@ Run as ``python -I -S launcher.py REACH -- PROGRAM ARGUMENT...`` by the client's
 
 1. Landlock: whatever is not on the list is refused. The kernel is told every right that it knows, and the
    list grants some of them below some paths, and TCP connections to some ports.
-2. A filter for system calls: sockets are UNIX, IPv4, IPv6 or of the routing table, and no other. A packet
-   fence knows nothing of a virtual machine's socket to its host (vsock), which older engines allow; io_uring,
-   which would make sockets past the filter, is refused.
-3. If a fence cannot be put up, the program is not run (exit code 126).
+2. A filter for system calls: sockets are UNIX, TCP, UDP or of the routing table, and no other. A packet fence
+   knows nothing of a virtual machine's socket to its host (vsock), which older engines allow, and Landlock's
+   ports nothing of multipath TCP; io_uring, which would make sockets past the filter, is refused. So is the
+   memory of System V, which outlives every process that had it.
+3. When memory runs out, the kernel ends the program first, and not whoever started it.
+4. If a fence cannot be put up, the program is not run (exit code 126).
 """
 
 from __future__ import annotations
@@ -47,8 +49,12 @@ SOCKET_CALLS = {
 }
 """Machine -> (how the filter knows it, its number of socket())."""
 
+LASTING_CALLS = {"x86_64": (29, 64, 68), "aarch64": (194, 190, 186), "riscv64": (194, 190, 186)}
+"""Machine -> its numbers of shmget(), semget() and msgget()."""
+
 IO_URING_SETUP = 425
 AF_UNIX, AF_INET, AF_NETLINK, AF_INET6, NETLINK_ROUTE = 1, 2, 16, 10, 0
+BY_DEFAULT, TCP, UDP = 0, 6, 17
 X32_BIT = 0x40000000
 
 LOAD, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
@@ -56,6 +62,9 @@ NUMBER, MACHINE, FIRST, THIRD = 0, 4, 16, 32
 """Where the filter finds the system call's number, the machine, and two arguments."""
 
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+
+MOST_LIKELY = 1000
+"""The highest score for whom the kernel ends first when memory runs out. Behind Landlock it stays that."""
 
 CANNOT_RUN = 126
 
@@ -109,27 +118,49 @@ def socket_filter(machine: str) -> bytes:
     if machine not in SOCKET_CALLS:
         raise OSError(errno.ENOSYS, f"there is no filter for {machine}")
     identity, socket_call = SOCKET_CALLS[machine]
-    no_family, no = REFUSE | errno.EAFNOSUPPORT, REFUSE | errno.EPERM
-    # (code, jump if so, jump if not, value); jumps count from the next instruction.
-    program = (
-        (LOAD, 0, 0, MACHINE),
-        (JUMP_IF_EQUAL, 0, 11, identity),  # else: another machine's call, by other numbers
-        (LOAD, 0, 0, NUMBER),
-        (JUMP_IF_AT_LEAST, 9, 0, X32_BIT),
-        (JUMP_IF_EQUAL, 8, 0, IO_URING_SETUP),
-        (JUMP_IF_EQUAL, 0, 8, socket_call),
-        (LOAD, 0, 0, FIRST),
-        (JUMP_IF_EQUAL, 6, 0, AF_UNIX),
-        (JUMP_IF_EQUAL, 5, 0, AF_INET),
-        (JUMP_IF_EQUAL, 4, 0, AF_INET6),
-        (JUMP_IF_EQUAL, 0, 4, AF_NETLINK),
-        (LOAD, 0, 0, THIRD),
-        (JUMP_IF_EQUAL, 1, 2, NETLINK_ROUTE),
-        (RETURN, 0, 0, no),
-        (RETURN, 0, 0, ALLOW),
-        (RETURN, 0, 0, no_family),
+    # (code, where to if so, where to if not, value); no word is the next instruction.
+    program: tuple[str | tuple[int, str, str, int], ...] = (
+        (LOAD, "", "", MACHINE),
+        (JUMP_IF_EQUAL, "", "no", identity),  # else: another machine's call, by other numbers
+        (LOAD, "", "", NUMBER),
+        (JUMP_IF_AT_LEAST, "no", "", X32_BIT),
+        *((JUMP_IF_EQUAL, "no", "", call) for call in (IO_URING_SETUP, *LASTING_CALLS[machine])),
+        (JUMP_IF_EQUAL, "", "yes", socket_call),
+        (LOAD, "", "", FIRST),
+        (JUMP_IF_EQUAL, "yes", "", AF_UNIX),
+        (JUMP_IF_EQUAL, "internet", "", AF_INET),
+        (JUMP_IF_EQUAL, "internet", "", AF_INET6),
+        (JUMP_IF_EQUAL, "", "no family", AF_NETLINK),
+        (LOAD, "", "", THIRD),
+        (JUMP_IF_EQUAL, "yes", "no family", NETLINK_ROUTE),
+        "internet",
+        (LOAD, "", "", THIRD),
+        *((JUMP_IF_EQUAL, "yes", "", protocol) for protocol in (BY_DEFAULT, TCP, UDP)),
+        (RETURN, "", "", REFUSE | errno.EPROTONOSUPPORT),
+        "no",
+        (RETURN, "", "", REFUSE | errno.EPERM),
+        "no family",
+        (RETURN, "", "", REFUSE | errno.EAFNOSUPPORT),
+        "yes",
+        (RETURN, "", "", ALLOW),
     )
-    return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
+    places: dict[str, int] = {}
+    instructions: list[tuple[int, str, str, int]] = []
+    for step in program:
+        if isinstance(step, str):
+            places[step] = len(instructions)
+        else:
+            instructions.append(step)
+    return b"".join(
+        struct.pack("HBBI", code, *(places[word] - at if word else 0 for word in (so, not_so)), value)
+        for at, (code, so, not_so, value) in enumerate(instructions, 1)
+    )
+
+
+def end_first() -> None:
+    """Be what the kernel ends when memory runs out. Raises `OSError`."""
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123 - as in `environment`
+        score.write(str(MOST_LIKELY))
 
 
 def filter_sockets() -> None:
@@ -182,6 +213,7 @@ def main(arguments: list[str]) -> int:
     try:
         reach = json.loads(encoded)
         os.chdir(reach["cwd"])
+        end_first()
         if reach["fenced"]:
             restrict(reach, abi())
             filter_sockets()

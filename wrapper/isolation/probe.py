@@ -32,7 +32,8 @@ SECONDS = 4.0
 REFUSED = frozenset(
     {
         *(errno.EACCES, errno.EPERM, errno.EROFS),
-        *(errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT),
+        *(errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL),
+        *(errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT),
     }
 )
 """Answers by which the system says no. A port that refuses a connection was reached."""
@@ -42,7 +43,9 @@ MAX_PROCESSES = 200
 
 PTRACE_SEIZE, PTRACE_DETACH = 0x4206, 17
 PIDFD_GETFD, IO_URING_SETUP = 438, 425
-NETFILTER = 12
+NETFILTER, MULTIPATH = 12, 262
+IPC_PRIVATE, IPC_RMID = 0, 0
+MOST_LIKELY = 1000
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -73,6 +76,8 @@ class Probe:
         self._try("environment", self._environment)
         self._try("capabilities", _capabilities)
         self._try("processes_without_end", _limit)
+        self._try("memory", _score)
+        self._try("lasting_memory", _keep_memory)
 
     def _descriptors(self) -> str:
         # Those by which the folder was read are closed by now.
@@ -155,6 +160,8 @@ class Probe:
         ):  # fmt: skip
             if (target := self.targets.get(name)) is not None:
                 self._try(name, partial(_connect, *target))
+        if control := self.targets.get("control"):
+            self._try("multipath", lambda: _connect(control[0], control[1], MULTIPATH))
         self._try("listen", _listen)
         self._try("abstract_socket", lambda: _connect_unix("\0" + self.targets["abstract_socket"]))
         self._try("path_socket", lambda: _connect_unix(self.targets["path_socket"]))
@@ -249,6 +256,16 @@ def _limit() -> str:
     return _something([f"limit {limit}" for limit in limits])
 
 
+def _score() -> str:
+    score = int(Path("/proc/self/oom_score_adj").read_text("ascii"))
+    return _something([] if score == MOST_LIKELY else [f"score {score}"])
+
+
+def _keep_memory() -> None:
+    segment = _called(_libc.shmget(IPC_PRIVATE, 4096, 0o600))
+    _called(_libc.shmctl(segment, IPC_RMID, None))
+
+
 def _first(attempt: Callable[[str], object], paths: list[str]) -> str:
     """The first of ``paths`` on which the attempt succeeds; if none, the last refusal."""
     refusal: OSError = FileNotFoundError(errno.ENOENT, "none of them is there")
@@ -277,9 +294,9 @@ def _use(path: str) -> None:
         _write_in(path)
 
 
-def _connect(address: str, port: int) -> None:
+def _connect(address: str, port: int, protocol: int = 0) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as connection:
+    with socket.socket(family, socket.SOCK_STREAM, protocol) as connection:
         connection.settimeout(SECONDS)
         connection.connect((address, port))
 

@@ -15,6 +15,7 @@ from certificates import SERVER_AUTH, forge_root, issue_odd
 from cryptography import x509
 from egress_hellos import hello_for, real_hello
 
+from wrapper.egress import proxy
 from wrapper.egress.proxy import ACCESS_DENIED, CHUNK, OPENED, Bounds, Proxy
 from wrapper.egress.request import HEAD_BYTES
 from wrapper.egress.verdicts import Outcome
@@ -157,14 +158,14 @@ def provider(tmp_path: Path) -> Provider:
 async def scene(provider: Provider, bounds: Bounds | None = None) -> AsyncIterator[Scene]:
     """A proxy before ``provider``."""
     tally = Counted()
-    proxy = Proxy({HOST}, tally, bounds=bounds, resolve=provider.resolve, dial=provider.dial)
+    made = Proxy({HOST}, tally, bounds=bounds, resolve=provider.resolve, dial=provider.dial)
     outside = (await anyio.create_tcp_listener(local_host="127.0.0.1")).listeners[0]
     inside = (await anyio.create_tcp_listener(local_host="127.0.0.1")).listeners[0]
     provider.port = outside.extra(SocketAttribute.local_port)
     assert isinstance(inside, SocketListener)
     async with outside, inside, anyio.create_task_group() as tasks:
         tasks.start_soon(outside.serve, provider.serve)
-        tasks.start_soon(proxy.serve, inside)
+        tasks.start_soon(made.serve, inside)
         yield Scene(provider, tally, inside.extra(SocketAttribute.local_port))
         tasks.cancel_scope.cancel()
 
@@ -416,6 +417,23 @@ async def test_a_bug_ends_one_connection_alone(provider: Provider, caplog: pytes
     provider.resolve = kept  # type: ignore[method-assign]
     async with scene(provider) as there, await there.connect() as client:
         await tunnelled(client)
+
+
+async def test_a_flood_of_refusals_is_counted_and_not_told_line_by_line(
+    provider: Provider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "LOG_BURST", 5)
+    request = f"CONNECT {OTHER}:443 HTTP/1.1\r\n\r\n".encode()
+    async with scene(provider) as there:
+        for _ in range(40):
+            await said_to(there, request)
+        told = [record for record in caplog.records if "refused (host)" in record.getMessage()]
+        assert 5 <= len(told) < 20
+        await anyio.sleep(1 / proxy.LOG_RATE)
+        await said_to(there, request)
+        assert there.tally.outcomes == [Outcome.HOST] * 41
+    (last,) = [line for line in caplog.messages[-2:] if "only counted" in line]
+    assert int(last.split()[1]) > 0
 
 
 async def test_a_refusal_is_one_line_of_the_log(provider: Provider, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -82,6 +83,24 @@ def test_the_sockets_of_every_family_but_four_are_refused(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", sorted(launcher.SOCKET_CALLS))
+def test_on_the_internet_there_are_tcp_and_udp_and_nothing_else(machine: str) -> None:
+    socket_call = launcher.SOCKET_CALLS[machine][1]
+    for family in (launcher.AF_INET, launcher.AF_INET6):
+        every = {protocol for protocol in range(300) if judged(machine, socket_call, family, 1, protocol)}
+        allowed = {each for each in every if judged(machine, socket_call, family, 1, each) == launcher.ALLOW}
+        assert allowed == {0, socket.IPPROTO_TCP, socket.IPPROTO_UDP}
+    multipath = judged(machine, socket_call, launcher.AF_INET, 1, 262)
+    assert multipath == launcher.REFUSE | errno.EPROTONOSUPPORT
+
+
+@pytest.mark.parametrize("machine", sorted(launcher.SOCKET_CALLS))
+def test_nothing_lasting_is_made(machine: str) -> None:
+    calls = launcher.LASTING_CALLS[machine]
+    assert {judged(machine, call) for call in calls} == {NO}
+    assert {judged(machine, call + 1) for call in calls} == {launcher.ALLOW}
+
+
+@pytest.mark.parametrize("machine", sorted(launcher.SOCKET_CALLS))
 def test_other_calls_pass_and_ways_round_do_not(machine: str) -> None:
     assert judged(machine, 0) == launcher.ALLOW
     assert judged(machine, 435) == launcher.ALLOW
@@ -116,7 +135,7 @@ def launched(
 
 
 ATTEMPTS = """
-import os, socket
+import ctypes, os, socket
 def tell(what, attempt):
     try: attempt()
     except OSError as error: print(what, error.strerror)
@@ -128,6 +147,9 @@ tell("own", lambda: open("/proc/self/status"))
 tell("others", lambda: open("/proc/1/status"))
 tell("port", lambda: socket.create_connection(("127.0.0.1", 9), 2))
 tell("vsock", lambda: socket.socket(40, socket.SOCK_STREAM))
+tell("multipath", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
+tell("score", lambda: open("/proc/self/oom_score_adj", "w"))
+print(open("/proc/self/oom_score_adj").read().strip(), ctypes.CDLL(None).shmget(0, 4096, 0o600))
 """
 
 
@@ -144,6 +166,9 @@ def test_behind_the_fences_only_what_is_listed_is_there(tmp_path: Path) -> None:
         "others Permission denied",
         "port Permission denied",
         "vsock Address family not supported by protocol",
+        "multipath Protocol not supported",
+        "score Permission denied",
+        "1000 -1",
     ], done.stderr
     assert not (tmp_path / "beside").exists()
 

@@ -56,17 +56,32 @@ NO_LANDLOCK = (
 
 FENCED = {
     *("arbiter_by_port", "loopback_by_port", "loopback6", "direct_by_port"),
-    *("dns", "udp", "udp_loopback", "icmp"),
+    *("dns", "udp", "udp_loopback"),
 }
 """What the packet fence alone holds back."""
 
-LANDLOCKED = {"proc_cmdline", "processes", "listen", "abstract_socket", "mounts", "netfilter_socket"}
+LANDLOCKED = {
+    "proc_cmdline",
+    "processes",
+    "listen",
+    "abstract_socket",
+    "mounts",
+    "netfilter_socket",
+    "lasting_memory",
+}
 """What the launcher alone holds back."""
 
-BOTH = {"control", "data", "admin", "loopback", "direct"}
+BOTH = {"control", "multipath", "data", "admin", "loopback", "direct", "icmp"}
 """What either of the two holds back."""
 
-LAUNCHED = {"setuid_root", "setuid_wrapper", "setgid_wrapper", "capabilities", "processes_without_end"}
+LAUNCHED = {
+    "setuid_root",
+    "setuid_wrapper",
+    "setgid_wrapper",
+    "capabilities",
+    "processes_without_end",
+    "memory",
+}
 
 ENGINE = {"vsock", "io_uring", "unshare_user", "unshare_net"}
 """What depends on the engine's own filter, or on the kernel."""

@@ -79,6 +79,12 @@ class Living:
         done = await anyio.to_thread.run_sync(lambda: docker("exec", self.container, *words))
         return done.stdout
 
+    async def ran_out_of_memory(self) -> bool:
+        """Whether the kernel has ended a process of the container: cgroup version 1, or 2."""
+        events = "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events 2>/dev/null; true"
+        said = (await self.inside("sh", "-c", events)).splitlines()
+        return any(int(line.split()[1]) for line in said if line.startswith("oom_kill "))
+
     async def nothing_is_left(self) -> None:
         assert await self.of_the_client() == []
 
@@ -203,6 +209,18 @@ async def test_what_will_not_end_is_gone_after_the_turn_and_the_wrapper_answers_
     await living.wait_until(processes)
     assert len(await living.of_the_client()) <= 60
     await living.answers_pings(2)
+    await living.seat.control.say(m.TurnRevoked(turn_id=1, reason="enough"))
+    await living.answers_pings(6)
+    await living.nothing_is_left()
+    await living.turn(2, "well?")
+    assert (await living.seat.data.hear(m.Speech)).turn_id == 2
+
+
+async def test_a_client_that_takes_all_memory_ends_and_its_wrapper_does_not(living: Living) -> None:
+    await living.turn(1, "please glutton now")
+    await living.wait_until(20)
+    await living.answers_pings(4)
+    assert await living.ran_out_of_memory()
     await living.seat.control.say(m.TurnRevoked(turn_id=1, reason="enough"))
     await living.answers_pings(6)
     await living.nothing_is_left()
