@@ -108,6 +108,11 @@ def references(status: Status) -> dict[str, str]:
     }
 
 
+def awaited(seat: SeatStatus) -> bool:
+    """Whether the debate stands still for a seat that is gone and can come back."""
+    return bool(seat.choices) and not seat.connected and seat.fault != REVOKED
+
+
 def _others(seat: SeatStatus, troubled: list[SeatStatus], names: dict[str, str]) -> Iterator[str]:
     """What has to be said of the other seats: one that is gone cannot keep its chat, which is the default."""
     for other in troubled:
@@ -218,7 +223,7 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
         _detail(console, "it left, and the debate needs it", style=Style.RED)
     if seat.choices:
         _detail(console, f"last heard of, heartbeats left out: {_ago(seat.last_active_s)}")
-    if seat.choices and not seat.connected and seat.fault != REVOKED:
+    if awaited(seat):
         _detail(console, "start it again, and it can go on from where it was")
 
 

@@ -223,7 +223,7 @@ def test_networks_lead_where_they_should(story: Story) -> None:
 
 NEEDED = {
     "pki": {"CHOWN", "DAC_OVERRIDE", "FOWNER"},
-    "seat": {"SETUID", "SETGID", "SETPCAP", "NET_ADMIN", "CHOWN"},
+    "seat": {"SETUID", "SETGID", "SETPCAP", "NET_ADMIN", "CHOWN", "KILL"},
 }
 """What may not be taken from a service for it to work."""
 

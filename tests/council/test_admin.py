@@ -248,12 +248,35 @@ async def test_a_resume_of_a_seat_that_is_gone_is_refused_with_the_choices(
         )
         base = f"consilium admin --bundle {desk.bundle} --port {desk.port} "
         assert [way.strip().split("    (")[0].removeprefix(base) for way in ways] == [
+            "resume",
             "resume bob=skip",
             "resume bob=remove",
             "terminate",
         ]
-        assert (await desk.types(ways[0].split("    (")[0])).code == 0
+        assert (await desk.types(ways[1].split("    (")[0])).code == 0
         assert desk.home.debate.state is m.DebateState.RUNNING
+
+
+async def test_lines_are_shown_as_a_person_types_them(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with table(tmp_path, capfd) as (desk, _, _):
+        await desk("pause")
+        typed = "docker compose run --rm operator"
+        told = (await desk("--operator", typed, "status")).out
+        assert f"{typed} resume\n" in told
+        assert "consilium admin" not in told
+        assert f"to go on: {typed} resume\n" in (await desk("pause", "--operator", typed)).err
+
+
+@pytest.mark.parametrize("command", ["", "docker 'compose"])
+async def test_what_no_person_can_type_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    async with table(tmp_path, capfd, start=False) as (desk, _, _):
+        said = await desk("--operator", command, "status")
+        assert said.code == 2
+        assert "--operator is no command" in said.err
 
 
 # --- refusals --------------------------------------------------------------------------------------------
