@@ -89,7 +89,7 @@ class Access:
         return operator.connect(ports.host, ports.admin_port, self._context, server_name=name)
 
     def command(self, *words: str) -> str:
-        """The line that a person types to carry out ``words`` with the same credentials, at the same place."""
+        """What a person types to carry out ``words`` with the same credentials, at the same place."""
         if self._typed is not None:
             return shlex.join([*self._typed, *words])
         options = self._options
