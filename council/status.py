@@ -129,10 +129,8 @@ def _meaning(choice: str, seat: SeatStatus) -> str:
             return f"start its client anew, with no memory of the debate{again}"
         case Recovery.SKIP if seat.connected:
             return "leave out its turn in this round, and go on with its chat"
-        case Recovery.SKIP if seat.fault == REVOKED:
-            return "go on without it"
         case Recovery.SKIP:
-            return "go on without it, until it comes back by itself"
+            return "go on without it" + ("" if seat.fault == REVOKED else ", until it comes back by itself")
         case Recovery.REMOVE:
             return "take it out of the debate for good"
         case _:

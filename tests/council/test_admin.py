@@ -487,9 +487,10 @@ async def test_an_arbiter_that_is_not_there_is_4(
         sentence = "no connection to the Arbiter at 127.0.0.1:1: connection refused"
         assert said.code == 4
         if as_json:
-            assert json.loads(said.out) == {"event": "link_lost", "message": sentence}
+            told = {"event": "link_lost", "message": sentence, "hint": admin.ABSENT}
+            assert json.loads(said.out) == told
         else:
-            assert (said.out, said.err) == ("", f"consilium admin: {sentence}\n")
+            assert (said.out, said.err) == ("", f"consilium admin: {sentence}\n  {admin.ABSENT}\n")
 
 
 @pytest.mark.parametrize(
@@ -520,7 +521,7 @@ async def test_an_arbiter_that_does_not_answer_is_4(
         tasks.start_soon(play)
         argv = ["--bundle", str(tmp_path / "alice"), "--port", str(desk.port), "status"]
         assert await anyio.to_thread.run_sync(admin.main, argv) == 4
-        assert capfd.readouterr().err == f"consilium admin: {sentence}\n"
+        assert capfd.readouterr().err == f"consilium admin: {sentence}\n  {admin.ABSENT}\n"
 
 
 # --- mistakes --------------------------------------------------------------------------------------------
