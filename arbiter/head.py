@@ -11,6 +11,7 @@ import shlex
 from typing import TYPE_CHECKING, Protocol
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 
 from arbiter.disk import sync_folder
 from consilium.errors import TranscriptError, UserError
@@ -19,8 +20,6 @@ from consilium.transcript import head_path, read_head
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
     from arbiter.disk import Disk
     from consilium.records import Head
@@ -74,10 +73,11 @@ class HeadFile:
 
 
 def read_own_head(transcript: Path, signer: Signer) -> Head | None:
-    """The head of ``transcript``, made with the key of ``signer``; None when there is none.
+    """The head of ``transcript``, made by the Arbiter that ``signer`` signs for; None when there is none.
 
-    The certificate may be another one of the same key. Raises `UserError` when there is a head of anybody
-    else, or one that was edited: then nothing says how long the transcript was.
+    That is whoever has its key, or had its name from the same issuer: a renewed certificate has a new key.
+    Raises `UserError` when there is a head of anybody else, or one that was edited: then nothing says how
+    long the transcript was.
     """
     hint = f"consilium transcript verify {shlex.quote(str(transcript))}"
     try:
@@ -89,13 +89,27 @@ def read_own_head(transcript: Path, signer: Signer) -> Head | None:
     seal = check(head)
     if seal.signature is not Verdict.GOOD:
         raise UserError(f"the head {head_path(transcript)} proves nothing: {seal.sentence}", hint=hint)
-    if _key(head) != _key(signer.sign(head)):
+    if not _of_one(head, seal.signer, signer.sign(head)):
         raise UserError(
             f"the head {head_path(transcript)} was made with another key: {seal.sentence}",
-            hint="give the credentials (--certs) of the Arbiter that began the debate",
+            hint="give the credentials (--certs) of the Arbiter that began the debate; if they are gone, "
+            "move the transcript and its head away together: another debate begins",
         )
     return head
 
 
-def _key(head: Head) -> CertificatePublicKeyTypes:
-    return x509.load_pem_x509_certificates(head.certificate.encode())[0].public_key()
+def _of_one(head: Head, name: str | None, own: Head) -> bool:
+    """Whether ``head``, with a good signature of ``name``, and ``own`` are of one Arbiter."""
+    leaf = x509.load_pem_x509_certificates(head.certificate.encode())[0]
+    mine, *issuers = x509.load_pem_x509_certificates(own.certificate.encode())
+    if leaf.public_key() == mine.public_key():
+        return True
+    return name is not None and name == check(own).signer and any(_issued(leaf, by) for by in issuers)
+
+
+def _issued(leaf: x509.Certificate, issuer: x509.Certificate) -> bool:
+    try:
+        leaf.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True

@@ -147,7 +147,7 @@ def _missing(command: str, module: str) -> tuple[str, str]:
     """One sentence for a module that is not here, and how to get it."""
     package = module.partition(".")[0]
     if package in _EXTRAS:
-        hint = f"pip install 'consilium[{_EXTRAS[package]}]'"
+        hint = f"in a clone of Consilium: pip install '.[{_EXTRAS[package]}]'"
     elif package in _ROOMS:
         hint = "this installation holds only some of Consilium's parts; install the whole package"
     else:

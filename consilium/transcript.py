@@ -30,7 +30,7 @@ _MAX_HEAD_BYTES = 1024 * 1024
 
 def head_path(path: Path) -> Path:
     """Where the head of the transcript at ``path`` is kept."""
-    return path.with_name(path.name + ".head")
+    return path.parent / f"{path.name}.head"
 
 
 def read_head(path: Path) -> Head | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from consilium import passphrase
 from consilium.bundle import open_bundle
+from consilium.errors import UserError
 from consilium.ports import Ports
 from consilium.sockets import socket_path
 from consilium.tls import client_context
@@ -53,14 +54,21 @@ def add_options(command: argparse.ArgumentParser, *, default: Any = None) -> Non
         default=default,
         help="the name in its certificate, if not the host, or localhost behind a socket",
     )
+    group.add_argument(
+        "--operator",
+        metavar="COMMAND",
+        default=default,
+        help="what a person types to be the operator, for the lines that are shown (default: this command)",
+    )
 
 
 class Access:
     """Connects as the operator that a command line names."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Raises `UserError` for a place that cannot be one."""
+        """Raises `UserError` for a place, or a person's command, that cannot be one."""
         self._options = options
+        self._typed = None if options.operator is None else _split(options.operator)
         self._ports = Ports.of(host=options.host, admin_port=options.port, socket_dir=options.socket_dir)
         self._context: ssl.SSLContext
 
@@ -81,10 +89,22 @@ class Access:
         return operator.connect(ports.host, ports.admin_port, self._context, server_name=name)
 
     def command(self, *words: str) -> str:
-        """The line that carries out ``words`` with the same credentials, at the same place."""
+        """What a person types to carry out ``words`` with the same credentials, at the same place."""
+        if self._typed is not None:
+            return shlex.join([*self._typed, *words])
         options = self._options
         line = ["consilium", "admin", "--bundle", str(options.bundle)]
         for name in WORDS:
             if (value := getattr(options, name)) is not None:
                 line += [f"--{name.replace('_', '-')}", str(value)]
         return shlex.join([*line, *words])
+
+
+def _split(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"--operator is no command: {error}") from None
+    if not words:
+        raise UserError("--operator is no command: it is empty")
+    return words

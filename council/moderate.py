@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,11 +72,6 @@ def parser() -> argparse.ArgumentParser:
         "--council", type=Path, metavar="FILE", help="the council file (default: the built-in council)"
     )
     made.add_argument(
-        "--operator",
-        metavar="COMMAND",
-        help="what a person types to be the operator (default: `consilium admin` with the same bundle)",
-    )
-    made.add_argument(
         "--health-file", type=Path, metavar="FILE", help=f"report health there (default: {VARIABLE})"
     )
     add_options(made)
@@ -103,12 +97,7 @@ def main(argv: Sequence[str]) -> int:
 async def _moderate(council: Council, access: Access, options: argparse.Namespace) -> int:
     printer = open_printer()
     view = open_view(printer, as_json=options.json, no_color=options.no_color, silence=SILENCE)
-    operator = shlex.split(options.operator) if options.operator else None
-
-    def command(*words: str) -> str:
-        return access.command(*words) if operator is None else shlex.join([*operator, *words])
-
-    moderator = Moderator(council, view, command, time.monotonic)
+    moderator = Moderator(council, view, access.command, time.monotonic)
     follower = Follower(
         access.connect,
         view,

@@ -29,7 +29,7 @@ from consilium.messages import (
     Terminate,
     When,
 )
-from council.status import OVER, references, state, ways_on
+from council.status import OVER, awaited, references, state, ways_on
 
 if TYPE_CHECKING:
     import argparse
@@ -87,7 +87,10 @@ def way_out(verb: str, status: Status, command: Command) -> str:
         return f"the debate is over ({state(status)}); its transcript stays readable"
     match verb:
         case "resume" if ways := ways_on(status, command):
-            return "\n  ".join(f"{way.command}    ({way.meaning})" for way in ways)
+            told = [f"{way.command}    ({way.meaning})" for way in ways]
+            if any(awaited(seat) for seat in status.seats):
+                told.insert(0, f"{command('resume')}    (again, once every seat that is running is back)")
+            return "\n  ".join(told)
         case "resume" if status.debate_state is DebateState.WAITING_QUORUM:
             return "; ".join(status.warnings)
         case "pause" if status.debate_state is DebateState.PAUSED:

@@ -108,6 +108,11 @@ def references(status: Status) -> dict[str, str]:
     }
 
 
+def awaited(seat: SeatStatus) -> bool:
+    """Whether the debate stands still for a seat that is gone and can come back."""
+    return bool(seat.choices) and not seat.connected and seat.fault != REVOKED
+
+
 def _others(seat: SeatStatus, troubled: list[SeatStatus], names: dict[str, str]) -> Iterator[str]:
     """What has to be said of the other seats: one that is gone cannot keep its chat, which is the default."""
     for other in troubled:
@@ -125,7 +130,7 @@ def _meaning(choice: str, seat: SeatStatus) -> str:
         case Recovery.SKIP if seat.connected:
             return "leave out its turn in this round, and go on with its chat"
         case Recovery.SKIP:
-            return "go on without it, until it comes back by itself"
+            return "go on without it" + ("" if seat.fault == REVOKED else ", until it comes back by itself")
         case Recovery.REMOVE:
             return "take it out of the debate for good"
         case _:
@@ -220,7 +225,7 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
         _detail(console, "it left, and the debate needs it", style=Style.RED)
     if seat.choices:
         _detail(console, f"last heard of, heartbeats left out: {_ago(seat.last_active_s)}")
-    if seat.choices and not seat.connected and seat.fault != REVOKED:
+    if awaited(seat):
         _detail(console, "start it again, and it can go on from where it was")
 
 

@@ -1,7 +1,8 @@
 """`consilium transcript`: read a debate's record, or check that it is whole (§5.6, §5.7).
 
 1. `show` shows what can be read, also of a debate that is still being written or of a damaged file, and says
-   when something is wrong. `verify` says what is wrong, and what is not proved.
+   when something is wrong; of a folder, which transcripts it holds. `verify` says what is wrong, and what is
+   not proved.
 2. Exit codes: 0 the file is whole, 1 it is damaged, 2 the command cannot be carried out. To `show`, the file
    of a debate that is still being written is whole.
 """
@@ -16,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consilium.console import Console, Style, json_text
+from consilium.console import Console, Style, json_text, printable
 from consilium.errors import TranscriptError, UserError
 from consilium.findings import FindingKind
 from consilium.inspection import inspect
@@ -49,8 +50,11 @@ def parser() -> argparse.ArgumentParser:
     verify.add_argument(
         "--ca", type=Path, metavar="PEM", help="the authority that must vouch for the Arbiter"
     )
-    for command in (show, verify):
-        command.add_argument("file", type=Path, metavar="FILE", help="the transcript, a .jsonl file")
+    for command, of in (
+        (show, "the transcript, a .jsonl file; of a folder, those in it are listed"),
+        (verify, "the transcript, a .jsonl file"),
+    ):
+        command.add_argument("file", type=Path, metavar="FILE", help=of)
         command.add_argument("--json", action="store_true", help="JSON, for programs")
     return top
 
@@ -61,10 +65,27 @@ def main(argv: Sequence[str]) -> int:
         argv = ["show", *argv]
     options = parser().parse_args(argv)
     if options.command == "show":
+        if options.file.is_dir():
+            return _list(options.file, as_json=options.json)
         return show(options.file, as_json=options.json, no_color=options.no_color, events=options.events)
     from council.verification import verify  # noqa: PLC0415 - loads `cryptography`, which `show` does without
 
     return verify(options.file, authority=options.ca, as_json=options.json)
+
+
+def _list(folder: Path, *, as_json: bool) -> int:
+    """Print the names of the transcripts in ``folder``."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".jsonl")
+    except OSError as error:
+        raise UserError(f"{folder} cannot be read: {error.strerror}") from error
+    if as_json:
+        sys.stdout.write(json_text({"transcripts": names}) + "\n")
+    elif names:
+        sys.stdout.writelines(printable(name).replace("\n", " ") + "\n" for name in names)
+    else:
+        raise UserError(f"{folder.absolute()} holds no .jsonl file")
+    return WHOLE
 
 
 def show(path: Path, *, as_json: bool, no_color: bool, events: bool) -> int:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 BASE = "python:3.13-slim"
 
-CAPABILITIES = ("SETUID", "SETGID", "SETPCAP", "NET_ADMIN", "CHOWN")
-"""What the entry point of the seat image needs, as a Compose file would grant it."""
+CAPABILITIES = ("SETUID", "SETGID", "SETPCAP", "NET_ADMIN", "CHOWN", "KILL")
+"""What the entry point of the seat image and the container's init need, as a Compose file would grant it."""
 
 PEER = """
 import os, socket, threading, time

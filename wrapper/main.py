@@ -261,7 +261,7 @@ def _check_model(participant: Participant, preset: Preset, *, embedded: bool) ->
     if elsewhere and not embedded and participant.model is None:
         raise UserError(
             f"{participant.name}: {MODEL_URL} names a model server, but nothing names the seat's model",
-            hint="give the participant its `model` in the council file",
+            hint="give the participant its `model` in the council file, or a guest's seat --model",
         )
 
 

@@ -23,9 +23,10 @@ from journals import (
 from arbiter import writer
 from arbiter.head import read_own_head
 from consilium.errors import TranscriptError, UserError
-from consilium.headseal import Verdict, check
+from consilium.headseal import HeadSigner, Verdict, check
 from consilium.records import GENESIS, Head
 from consilium.transcript import head_path, read_head, read_records
+from pki.authority import Authority
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -205,6 +206,38 @@ def test_a_head_made_with_another_key_is_refused(signed: Path) -> None:
         f"the head {head_path(signed)} was made with another key: it is signed by "
     )
     assert "--certs" in error.hint
+
+
+def put_signed(path: Path, signer: HeadSigner) -> None:
+    put(head_path(path), signer.sign(Head(debate_id="d", count=3, last=GENESIS)).model_dump_json())
+
+
+def issued(authority: Authority, name: str = "arbiter") -> HeadSigner:
+    """The signer of an Arbiter with a certificate, and a key, of its own."""
+    replace = (authority.folder / name).exists()
+    return HeadSigner.load(authority.issue(name, profile="arbiter", dns=["localhost"], replace=replace))
+
+
+def test_a_renewed_certificate_with_a_new_key_goes_on(path: Path, tmp_path: Path) -> None:
+    authority = Authority.create(tmp_path / "certs")
+    before, now = issued(authority), issued(authority)
+    assert before.key.public_key() != now.key.public_key()
+    put_signed(path, before)
+    assert read_own_head(path, now) == read_head(path)
+
+
+def test_another_arbiter_s_head_is_refused_also_of_the_same_authority(path: Path, tmp_path: Path) -> None:
+    authority = Authority.create(tmp_path / "certs")
+    put_signed(path, issued(authority, "other"))
+    with pytest.raises(UserError, match="was made with another key"):
+        read_own_head(path, issued(authority))
+
+
+def test_a_namesake_s_head_of_another_authority_is_refused(path: Path, tmp_path: Path) -> None:
+    put_signed(path, issued(Authority.create(tmp_path / "theirs")))
+    with pytest.raises(UserError, match="was made with another key") as caught:
+        read_own_head(path, issued(Authority.create(tmp_path / "ours")))
+    assert "move the transcript and its head away together" in caught.value.hint
 
 
 @pytest.mark.parametrize("change", [{"count": 2}, {"signature": ""}, {"certificate": ""}])

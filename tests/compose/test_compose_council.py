@@ -71,6 +71,7 @@ class Story:
     verified: str = ""
     second_states: dict[str, str] = field(default_factory=dict)
     second_status: Any = None
+    stopped: dict[str, str] = field(default_factory=dict)
 
 
 def fingerprints(project: Project) -> dict[str, bytes]:
@@ -147,6 +148,8 @@ def _second_debate(project: Project, seen: Story) -> None:
     seen.prints.append(fingerprints(project))
     seen.transcripts.append(project.transcripts())
     seen.chats.append(chat(project))
+    project("stop", "-t", "30", *SEATS)
+    seen.stopped = project.states()
 
 
 def _targets(address: str) -> dict[str, str] | None:
@@ -227,7 +230,7 @@ def test_networks_lead_where_they_should(story: Story) -> None:
 
 NEEDED = {
     "pki": {"CHOWN", "DAC_OVERRIDE", "FOWNER"},
-    "seat": {"SETUID", "SETGID", "SETPCAP", "NET_ADMIN", "CHOWN"},
+    "seat": {"SETUID", "SETGID", "SETPCAP", "NET_ADMIN", "CHOWN", "KILL"},
 }
 """What may not be taken from a service for it to work."""
 
@@ -298,6 +301,11 @@ def test_a_second_up_holds_another_debate(story: Story) -> None:
     assert len(after) == len(before) + 1
     assert story.second_status["debate_state"] in ("WAITING_QUORUM", "READY", "RUNNING")
     assert all(story.second_states[service] == "healthy" for service in SERVICES)
+
+
+def test_a_seat_that_is_stopped_takes_its_leave(story: Story) -> None:
+    for seat in SEATS:
+        assert story.stopped[seat] == "exited 0", seat
 
 
 def test_certificates_belong_to_the_containers_that_use_them(story: Story) -> None:

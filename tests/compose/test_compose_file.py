@@ -62,6 +62,16 @@ def test_every_service_is_hardened(name: str) -> None:
     assert not any("docker.sock" in str(volume) for volume in service.get("volumes", ()))
 
 
+def test_a_file_that_is_missing_is_not_made_a_folder() -> None:
+    for name, service in SERVICES.items():
+        for volume in map(str, service.get("volumes", ())):
+            assert not volume.startswith(("./council.yaml", "./roles")), name
+    volumes = [each for service in SERVICES.values() for each in service.get("volumes", ())]
+    mounts = [each for each in volumes if isinstance(each, dict)]
+    assert mounts
+    assert all(each["bind"] == {"create_host_path": False} for each in mounts)
+
+
 def test_what_is_published_is_for_this_machine() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert ports

