@@ -29,6 +29,8 @@ from expressions import (
 )
 from house import house
 from playbook import council
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
 
 from arbiter.edge.listener import bind
 from consilium import messages as m
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from house import Guest, Home
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]
+
+# Its janitor is an image of its own, which would have to be pulled; the test ends what it starts.
+testcontainers_config.ryuk_disabled = True
 
 HOST = "127.0.0.1"
 PATIENCE = 90.0
@@ -92,23 +97,31 @@ async def prometheus(folder: Path, targets: dict[str, str]) -> AsyncIterator[Ser
     (there / "prometheus.yml").write_text(yaml.safe_dump(config))
     for path in (folder, there, *there.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    name = f"metrics-test-{port}"
-    options = ("--detach", "--name", name, "--network", "host")
-    mounted = ("--volume", f"{there}:/etc/prometheus:ro")
-    files = ("--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus")
-    listen = f"--web.listen-address={HOST}:{port}"
-    await anyio.to_thread.run_sync(docker_engine.docker, "run", *options, *mounted, IMAGE, *files, listen)
+    container = (
+        DockerContainer(IMAGE)
+        .with_kwargs(network_mode="host")
+        .with_volume_mapping(there, "/etc/prometheus", "ro")
+        .with_command(
+            [
+                "--config.file=/etc/prometheus/prometheus.yml",
+                "--storage.tsdb.path=/prometheus",
+                f"--web.listen-address={HOST}:{port}",
+            ]
+        )
+    )
+    await anyio.to_thread.run_sync(container.start)
     server = Server(port)
     try:
         with anyio.fail_after(PATIENCE):
             while not await server.is_ready():
-                state = docker_engine.docker("inspect", "--format", "{{.State.Status}}", name).stdout.strip()
-                assert state == "running", docker_engine.docker("logs", name).stderr
+                inside = container.get_wrapped_container()
+                await anyio.to_thread.run_sync(inside.reload)
+                assert inside.status == "running", inside.logs().decode()
                 await anyio.sleep(0.2)
         yield server
     finally:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(docker_engine.docker, "rm", "--force", "--volumes", name)
+            await anyio.to_thread.run_sync(container.stop)
 
 
 @pytest.fixture
