@@ -27,6 +27,7 @@ from arbiter.reload import Configuration, Reloader, Sources
 from arbiter.service import Service
 from arbiter.vitals import vitals
 from consilium.bucket import TokenBucket
+from consilium.dumps import forbid_core_dumps
 from consilium.errors import TranscriptError, UserError
 from consilium.health import Report, place
 from consilium.lifeline import until_orphaned
@@ -68,6 +69,7 @@ log = logging.getLogger("arbiter")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the Arbiter. Returns 0 after an outcome, 1 when it was stopped before. Raises `UserError`."""
+    forbid_core_dumps()
     args = parser().parse_args(argv)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
     return anyio.run(_run, args)

@@ -26,6 +26,7 @@ from consilium.certificate import validity
 from consilium.config import Limits, Participant
 from consilium.console import printable
 from consilium.credentials import Credentials
+from consilium.dumps import forbid_core_dumps
 from consilium.errors import UserError
 from consilium.messages import Reg
 from consilium.ports import Ports
@@ -62,6 +63,7 @@ TURN_SECONDS = 7 * 24 * 3600.0
 
 def main(argv: Sequence[str]) -> int:
     """Take the seat, or check whether that could be done. Raises `UserError`."""
+    forbid_core_dumps()
     return Join(parser().parse_args(argv)).run()
 
 

@@ -21,7 +21,7 @@ from consilium.credentials import CERT
 from consilium.errors import UserError
 from consilium.settings import load_council
 from pki.authority import Authority
-from pki.terms import CA_FOLDER
+from pki.terms import CA_FOLDER, MAX_CA_DAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -81,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
         authority = Authority.open(options.dir)
     else:
         _close(options.dir)
-        authority = Authority.create(options.dir)
+        authority = Authority.create(options.dir, days=MAX_CA_DAYS)  # nobody renews an authority
         _say(f"{CA_FOLDER}: a new authority for {authority.trust_domain}")
     hosts = ["arbiter", "localhost", *options.dns]
     for line in provide(authority, wanted, hosts):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wrapper.isolation.fence import NamedPlace, Place
-from wrapper.isolation.launch import User
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -50,8 +49,8 @@ class System:
         patch(socket, "getaddrinfo", self.getaddrinfo)
         patch(subprocess, "run", self.run)
         patch(entry, "RESOLVE_SECONDS", 0.0)
-        owners = (User(10001, 10001), User(10002, 10002))
-        patch(entry, "FOLDERS", dict(zip((folder / "seat", folder / "client"), owners, strict=True)))
+        patch(entry, "SEAT", folder / "seat")
+        patch(entry, "CLIENT", folder / "client")
 
     def execve(self, _path: str, argv: list[str], environment: dict[str, str]) -> None:
         self.became = argv, environment
@@ -181,6 +180,22 @@ def test_folders_of_somebody_else_are_not_taken(
 def test_a_volume_that_cannot_be_written_is_said(
     entry: ModuleType, system: System, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entry, "FOLDERS", {system.folder / "no" / "seat": User(10001, 10001)})
+    monkeypatch.setattr(entry, "SEAT", system.folder / "no" / "seat")
     assert started(entry) == 2
     assert "cannot be made: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_seat_s_client_has_the_user_that_the_service_gives_it(entry: ModuleType, system: System) -> None:
+    assert started(entry, CONSILIUM_CLIENT_USER="10103:10104") == 99
+    assert system.owned == {"seat": (10001, 10001), "client": (10103, 10104)}
+    assert "10103" in system.rules
+    assert "10002" not in system.rules
+
+
+@pytest.mark.parametrize("user", ["0:0", "10001:10001", "cli", "10002", "10002:", "-1:5", "4294967295:1"])
+def test_a_user_that_no_client_can_have_is_refused(
+    entry: ModuleType, system: System, capsys: pytest.CaptureFixture[str], user: str
+) -> None:
+    assert started(entry, CONSILIUM_CLIENT_USER=user) == 2
+    assert "CONSILIUM_CLIENT_USER: " in capsys.readouterr().err
+    assert system.became is None

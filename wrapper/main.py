@@ -19,6 +19,7 @@ import anyio
 import orjson
 
 from consilium.credentials import Credentials
+from consilium.dumps import forbid_core_dumps
 from consilium.errors import UserError
 from consilium.health import VARIABLE, place
 from consilium.messages import Meta, Reg
@@ -135,6 +136,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     """Run the seat that ``argv`` describes. Raises `UserError` for what cannot be carried out."""
+    forbid_core_dumps()
     end = anyio.run(_live, parser().parse_args(argv))
     code = EXIT_CODES[end.outcome]
     log.log(logging.ERROR if code else logging.INFO, "%s", clean_line(end.reason, REASON_CHARS))

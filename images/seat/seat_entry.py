@@ -22,14 +22,24 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit, urlunsplit
 
 from wrapper.isolation.fence import NamedPlace, Place, named_places, rules
-from wrapper.isolation.launch import IMAGE_CLIENT, IMAGE_WRAPPER, PORT, User, wrapper_for_good
+from wrapper.isolation.launch import (
+    CLIENT_USER,
+    IMAGE_CLIENT,
+    IMAGE_WRAPPER,
+    PORT,
+    User,
+    wrapper_for_good,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STATE = Path("/var/lib/consilium")
-FOLDERS = {STATE / "seat": IMAGE_WRAPPER, STATE / "client": IMAGE_CLIENT}
+SEAT, CLIENT = STATE / "seat", STATE / "client"
 
 LEADING_THERE = ("CONSILIUM_MODEL_URL", "HTTPS_PROXY", "HTTP_PROXY")
 
@@ -58,17 +68,30 @@ def main(arguments: list[str]) -> NoReturn:
         wanted = named_places(environment.get("CONSILIUM_REACH", ""))
     except ValueError as error:
         stop(f"CONSILIUM_REACH: {error}", "give host:port, several with commas between")
+    client = client_of(environment)
     found = {place: resolve(place) for place in wanted}
-    fence_in(rules(IMAGE_CLIENT.uid, [place for places in found.values() for place in places]), strict=strict)
-    for folder, owner in FOLDERS.items():
-        give(folder, owner)
+    fence_in(rules(client.uid, [place for places in found.values() for place in places]), strict=strict)
+    give(SEAT, IMAGE_WRAPPER)
+    give(CLIENT, client)
     for name in LEADING_THERE:
         if value := environment.get(name):
             environment[name] = by_address(value, found)
-    environment["HOME"] = str(STATE / "seat")
+    environment["HOME"] = str(SEAT)
     drop = wrapper_for_good(IMAGE_WRAPPER, setpriv=tool("setpriv"))
     words = [by_address(word, found) for word in arguments]
     os.execve(drop[0], [*drop, tool("consilium"), *words], environment)  # noqa: S606 - no shell
+
+
+def client_of(environment: Mapping[str, str]) -> User:
+    """The user that the client runs as."""
+    text = environment.get(CLIENT_USER)
+    try:
+        user = User.parse(text) if text else IMAGE_CLIENT
+    except ValueError as error:
+        stop(f"{CLIENT_USER}: {error}", "give UID:GID, a pair that no other seat of this host has")
+    if user.uid == IMAGE_WRAPPER.uid:
+        stop(f"{CLIENT_USER}: {text} is the wrapper's user", "give another: they are kept apart by it")
+    return user
 
 
 def tool(name: str) -> str:

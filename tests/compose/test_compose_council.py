@@ -82,7 +82,7 @@ def fingerprints(project: Project) -> dict[str, bytes]:
 def chat(project: Project) -> str:
     """The inode of the client's chat in a seat's volume: the same file, or another."""
     return project.in_seat(
-        "import os; os.setgroups([]); os.setgid(10002); os.setuid(10002)\n"
+        "import os; os.setgroups([]); os.setgid(10101); os.setuid(10101)\n"
         "print(os.stat('/var/lib/consilium/client/logs.db').st_ino)"
     )
 

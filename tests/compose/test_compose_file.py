@@ -14,6 +14,7 @@ import yaml
 from consilium.cli import COMMANDS
 from consilium.settings import load_council
 from council import builtin
+from wrapper.isolation.launch import User
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
@@ -60,6 +61,17 @@ def test_every_service_is_hardened(name: str) -> None:
     assert service["logging"]["options"]["max-size"]
     assert "privileged" not in service
     assert not any("docker.sock" in str(volume) for volume in service.get("volumes", ()))
+
+
+def test_every_seat_s_client_has_a_user_of_its_own() -> None:
+    """The kernel counts a user's processes over all containers: one seat could stop all others."""
+    users = [
+        service["environment"]["CONSILIUM_CLIENT_USER"]
+        for service in SERVICES.values()
+        if "consilium-seat" in str(service.get("entrypoint", ""))
+    ]
+    assert len(users) == len(set(users)) >= 3
+    assert all(10101 <= User.parse(user).uid == User.parse(user).gid <= 10164 for user in users)
 
 
 def test_a_file_that_is_missing_is_not_made_a_folder() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from consilium.errors import UserError
 from wrapper.isolation import launcher
-from wrapper.isolation.launch import User
+from wrapper.isolation.launch import CLIENT_USER, User
 
 if TYPE_CHECKING:
     import argparse
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 Isolation = Literal["strict", "relaxed"]
 
-ISOLATION, CLIENT_USER, CLIENT_HOME = (
-    "CONSILIUM_ISOLATION",
-    "CONSILIUM_CLIENT_USER",
-    "CONSILIUM_CLIENT_HOME",
-)
-
-MAX_ID = 2**32 - 2
+ISOLATION, CLIENT_HOME = "CONSILIUM_ISOLATION", "CONSILIUM_CLIENT_HOME"
 
 _CAP_SETGID, _CAP_SETUID = 6, 7
 
@@ -132,11 +126,11 @@ def _client(options: argparse.Namespace, environment: Mapping[str, str]) -> Othe
 
 
 def _user(text: str) -> User:
-    uid, colon, gid = text.partition(":")
-    if not (colon and all(part.isascii() and part.isdigit() for part in (uid, gid))):
-        raise UserError(f"--client-user {text} is not UID:GID, such as 10002:10002")
-    user = User(int(uid), int(gid))
-    if not (0 < user.uid <= MAX_ID and 0 < user.gid <= MAX_ID) or user.uid == os.getuid():
+    try:
+        user = User.parse(text)
+    except ValueError as error:
+        raise UserError(f"--client-user: {error}", hint="it is neither root nor the wrapper") from None
+    if user.uid == os.getuid():
         raise UserError(f"the client cannot run as user {text}", hint="it is neither root nor the wrapper")
     return user
 

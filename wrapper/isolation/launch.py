@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
 
 MAX_PROCESSES = 60
 """Processes and threads of a seat's client at once. The limit is the user's: what left the session counts."""
@@ -22,6 +26,13 @@ LAUNCHERS = ("prlimit", "setpriv", "launcher")
 _KEPT = "-all,+setuid,+setgid"
 
 
+CLIENT_USER = "CONSILIUM_CLIENT_USER"
+"""The variable that names the client's user: another for each seat of a host, since the kernel counts the
+processes of a user over all containers."""
+
+MAX_ID = 2**32 - 2
+
+
 @dataclass(frozen=True, slots=True)
 class User:
     """A user id and the group id that goes with it."""
@@ -29,9 +40,20 @@ class User:
     uid: int
     gid: int
 
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``UID:GID``, decimal. Raises `ValueError` for anything else, and for root."""
+        uid, colon, gid = text.partition(":")
+        if not (colon and all(part.isascii() and part.isdigit() for part in (uid, gid))):
+            raise ValueError(f"{text} is not UID:GID, such as 10002:10002")
+        user = cls(int(uid), int(gid))
+        if not (0 < user.uid <= MAX_ID and 0 < user.gid <= MAX_ID):
+            raise ValueError(f"a client cannot run as user {text}")
+        return user
+
 
 IMAGE_WRAPPER, IMAGE_CLIENT = User(10001, 10001), User(10002, 10002)
-"""Whom the seat images run the wrapper and its client as."""
+"""Whom the seat images run the wrapper and its client as, where `CLIENT_USER` does not say otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from consilium.errors import UserError
 from consilium.ports import Ports
 from wrapper.isolation import launch, launcher
 from wrapper.isolation.attempts import Outcome
-from wrapper.isolation.confinement import CLIENT_USER, add_options, confinement
+from wrapper.isolation.confinement import add_options, confinement
 from wrapper.isolation.fence import named_places
 from wrapper.isolation.trial import tried
 
@@ -77,7 +77,7 @@ def main(argv: list[str]) -> int:
     options = parser().parse_args(argv)
     if options.seat is not None:
         return _in_service(options)
-    if os.geteuid() == 0 and os.environ.get(CLIENT_USER):
+    if os.geteuid() == 0 and os.environ.get(launch.CLIENT_USER):
         _as_the_wrapper(argv)
     seat = _live_seat()
     confined = confinement(options, "relaxed", os.environ)
