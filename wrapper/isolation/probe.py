@@ -191,7 +191,12 @@ def _outcome(attempt: Callable[[], object]) -> tuple[str, str]:
 def _in_child(attempt: Callable[[], object]) -> tuple[str, str]:
     """Try what changes the process that tries it."""
     reading, writing = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError as error:  # the user's processes are at their limit: nothing is proven
+        os.close(reading)
+        os.close(writing)
+        return "unclear", errno.errorcode.get(error.errno or 0, str(error))
     if child == 0:
         os.write(writing, json.dumps(_outcome(attempt)).encode())
         os._exit(0)

@@ -59,6 +59,13 @@ def test_what_changes_a_process_changes_another_one() -> None:
     assert probe._in_child(lambda: os._exit(3)) == ("unclear", "the attempt ended without a word")
 
 
+def test_where_no_process_can_be_started_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names, not paths
+    monkeypatch.setattr(os, "fork", raising(BlockingIOError(errno.EAGAIN, "no more")))
+    assert probe._in_child(lambda: "") == ("unclear", "EAGAIN")
+    assert len(os.listdir("/proc/self/fd")) == open_before  # noqa: PTH208 - as above
+
+
 def test_the_first_path_that_gives_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert probe._first(probe._use, [str(tmp_path / "none"), str(tmp_path / "file")]) == str(
