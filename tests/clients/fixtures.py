@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from clients.kit import CLIENTS, SYSTEM, Seats
 from leftovers import Leftovers
 from providers.stub import Stub
+
+from clients.kit import CLIENTS, SYSTEM, Seats
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

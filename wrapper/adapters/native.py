@@ -80,9 +80,7 @@ class NativeAdapter(ParticipantAdapter):
         )
         if cwd is not None and not cwd.is_dir():
             raise UserError(f"{cwd} is not a folder in which a client could work")
-        self._call = Invocation(
-            preset, profile, settings, self._home, apart=confinement.client is not None
-        )
+        self._call = Invocation(preset, profile, settings, self._home, apart=confinement.client is not None)
         self._env = self._call.environment(environment, passed)
         self._turn = anyio.Lock()
         self._lock: int | None = None
