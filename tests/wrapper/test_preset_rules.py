@@ -35,7 +35,7 @@ MISTAKES = [
     (
         "claude",
         '"--fork-session", "--session-id", "{new_id}"',
-        "",
+        '"--x"',
         "run.next: {new_id} is missing, which says",
     ),
     (
