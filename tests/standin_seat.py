@@ -31,7 +31,7 @@ def seat_maker(
 ) -> Make:
     """Make adapters under ``folder``; every call is another life of the wrapper."""
     programs = folder / "bin"
-    programs.mkdir()
+    programs.mkdir(parents=True)
     known = load_preset(preset)
     script = STANDINS / f"{known.executable}_standin.py"
     program = programs / known.executable

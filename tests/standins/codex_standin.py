@@ -1,8 +1,8 @@
 """A stand-in for Codex 0.171.0 as its preset uses it: same arguments, lines and exit codes, no model.
 
 It answers with what it has heard in the thread, and acts out a fault when the last prompt contains
-``<<name>>``, the name being a key of `ACTS`. Like the real one it makes up ids, remembers the prompt of a turn
-that failed, and counts tokens over a thread's life. Run it as ``python -I -S codex_standin.py``.
+``<<name>>``, the name being a key of `ACTS`. Like the real one it makes up ids, remembers the prompt of a
+turn that failed, and counts tokens over a thread's life. Run it as ``python -I -S codex_standin.py``.
 """
 
 # ruff: noqa: T201 - a command-line client prints

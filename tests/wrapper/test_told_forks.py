@@ -99,6 +99,17 @@ async def test_a_failed_turn_says_why_and_the_chat_is_kept(
     assert (tmp_path / "seat" / CHAT_FILE).read_bytes() == kept
 
 
+async def test_a_chat_is_not_continued_with_another_model(make: Make, seat: NativeAdapter) -> None:
+    await seat.send_turn("one")
+    await seat.close()
+    other = make(settings={"model": "gpt-y"})
+    with pytest.raises(AdapterFault, match="was held with the model gpt-x") as raised:
+        await other.open(SYSTEM)
+    assert (raised.value.fault, raised.value.prompt_sent) == (Fault.START_FAILED, PromptSent.NO)
+    await seat.open(SYSTEM)
+    assert (await seat.send_turn("two")).text == "Heard 2 turns, the first being one"
+
+
 async def test_a_notice_of_another_try_is_no_failure(seat: NativeAdapter) -> None:
     assert (await seat.send_turn("<<recovers>>")).text == "After all."
 

@@ -53,6 +53,11 @@ class Invocation:
         """Whether the client keeps its chats with everything else of the person who runs the wrapper."""
         return self._profile.home == "user" and not self._apart
 
+    @property
+    def model(self) -> str | None:
+        """The model that the client is asked to use, if it is asked for one."""
+        return self._values.get("model")
+
     def argv(self, chat: str | None, new: str | None) -> tuple[str, ...]:
         """The arguments of a turn in ``chat``, None for the first; ``new`` is the chat's id after it."""
         preset = self._preset

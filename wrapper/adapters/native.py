@@ -272,6 +272,11 @@ class NativeAdapter(ParticipantAdapter):
                 f"the chat kept in {self._folder} was begun with another system prompt; "
                 "give back that role, or begin with an empty folder"
             )
+        if self._preset.chat.model == "fixed" and chat.model != self._call.model:
+            raise _unusable(
+                f"the chat kept in {self._folder} was held with the model {chat.model}, and the client does "
+                "not go on with another; give back that model, or begin with an empty folder"
+            )
         self._id, self._counters = chat.id, chat.counters
 
     def _exists(self, chat: str) -> bool:
@@ -297,6 +302,7 @@ class NativeAdapter(ParticipantAdapter):
             id=chat,
             system_prompt=fingerprint(self._system_prompt),
             counters=dict(counters),
+            model=self._call.model,
         )
         try:
             if (chat, counters) != (self._id, self._counters):

@@ -96,11 +96,13 @@ class Chat(Part):
     ``id``: ``chosen`` is a UUID of ours, passed as ``{new_id}``; ``told`` is one that the client makes up
     and prints. ``turn``: ``same`` goes on in the chat itself, for a client that forgets a turn that failed;
     ``fork`` goes on in a copy with an id of its own, which becomes the seat's chat once the turn has
-    succeeded. A failed, revoked or killed turn then leaves no trace.
+    succeeded. A failed, revoked or killed turn then leaves no trace. ``model``: ``fixed`` for a client that
+    does not go on with another model in the same chat, or not as if nothing had happened.
     """
 
     id: Literal["chosen", "told"]
     turn: Literal["same", "fork"]
+    model: Literal["fixed", "free"] = "free"
     pattern: Text = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
     """What an id looks like. It stands in arguments and in names of files, and must be nothing else there."""
 
