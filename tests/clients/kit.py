@@ -146,18 +146,20 @@ class Seats:
     folder: Path
     leftovers: Leftovers
 
+    def plan(self) -> tuple[str, dict[str, str], str, dict[str, str], tuple[str, ...]]:
+        """What a seat is made of: preset, settings, folder, environment, names of what is passed on."""
+        settings = {key: value.format(url=self.stub.url) for key, value in self.client.settings.items()}
+        ours = self.client.environment(self.stub, self.leftovers, self.folder / "person")
+        folder = str(self.folder / "seat")
+        return self.client.preset, settings, folder, ours, (VARIABLE, *self.client.passed)
+
     def make(self, name: str = "seat", **choices: Any) -> NativeAdapter:
         """A seat whose state is in the folder ``name``."""
-        env = choices.pop("env", {})
-        ours = self.client.environment(self.stub, self.leftovers, self.folder / "person") | env
-        settings = {
-            key: value.format(url=self.stub.url) for key, value in self.client.settings.items()
-        } | choices.pop("settings", {})
+        preset, settings, _, ours, passed = self.plan()
+        settings |= choices.pop("settings", {})
         usual: dict[str, Any] = {
-            "environment": ours,
+            "environment": ours | choices.pop("env", {}),
             "bounds": BOUNDS,
-            "passed": (VARIABLE, *self.client.passed),
+            "passed": passed,
         }
-        return NativeAdapter(
-            load_preset(self.client.preset), settings, self.folder / name, **{**usual, **choices}
-        )
+        return NativeAdapter(load_preset(preset), settings, self.folder / name, **{**usual, **choices})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import anyio
@@ -120,19 +121,42 @@ async def test_a_revoked_turn_leaves_no_trace_and_no_process(
     assert (await seat.send_turn("second")).text == answer(2, "second")
 
 
-async def test_a_wrapper_killed_in_a_turn_finds_the_chat_as_it_was(
-    seats: Seats, stub: Stub, tmp_path: Path
-) -> None:
-    adapter = seats.make()
-    await adapter.open(SYSTEM)
+WRAPPER = """\
+import json, sys
+from pathlib import Path
+import anyio
+from wrapper.adapters.native import NativeAdapter
+from wrapper.adapters.presets import load_preset
+from wrapper.sandbox import Bounds
+preset, settings, folder, environment, passed, system = json.load(sys.stdin)
+adapter = NativeAdapter(
+    load_preset(preset), settings, Path(folder),
+    environment=environment, bounds=Bounds(overall=100), passed=passed,
+)
+async def live():
+    await adapter.open(system)
     await adapter.send_turn("first")
-    kept = (tmp_path / "seat" / "chat.json").read_bytes()
-    with pytest.raises(AdapterFault):
-        await adapter.send_turn("go on with <<500>>")
-    assert (tmp_path / "seat" / "chat.json").read_bytes() == kept
-    await adapter.close()
+    await adapter.send_turn("second <<hang>>")
+anyio.run(live)
+"""
+
+
+async def test_a_wrapper_killed_in_a_turn_finds_the_chat_as_it_was(
+    seats: Seats, stub: Stub, tmp_path: Path, leftovers: Leftovers
+) -> None:
+    told = [*seats.plan(), SYSTEM]
+    wrapper = await anyio.open_process([sys.executable, "-c", WRAPPER], stderr=None)
+    assert wrapper.stdin is not None
+    await wrapper.stdin.send(json.dumps(told).encode())
+    await wrapper.stdin.aclose()
+    await anyio.to_thread.run_sync(stub.wait_for_turns, 2)
+    wrapper.kill()
+    await wrapper.wait()
+    await wrapper.aclose()
+    assert await anyio.to_thread.run_sync(leftovers.none_within, 10), "the client dies with its wrapper"
     again = seats.make()
     await again.open(SYSTEM)
+    assert not again.memory_lost
     assert (await again.send_turn("second")).text == answer(2, "second")
     await again.close()
 

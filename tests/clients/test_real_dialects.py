@@ -44,9 +44,9 @@ async def test_a_stand_in_answers_and_refuses_as_the_real_client_does(seats: Sea
     for adapter in (seats.make(), make(passed=(VARIABLE,))):
         await adapter.open(SYSTEM)
         adapter._put_back()
-        first = await run(adapter, adapter._call.argv(None, NEW), b"hello")
-        lost = await run(adapter, adapter._call.argv(UNKNOWN, NEW.replace("1111", "2222")), b"hello")
-        wrong = await run(adapter, (adapter._preset.executable, "exec", "--nonsense"), b"")
+        first = await run(adapter, adapter._call.arguments(None, NEW), b"hello")
+        lost = await run(adapter, adapter._call.arguments(UNKNOWN, NEW.replace("1111", "2222")), b"hello")
+        wrong = await run(adapter, ("exec", "--nonsense"), b"")
         await adapter.close()
         known = next(fault for fault in adapter._preset.faults if fault.fault.value == "session_mismatch")
         words = (lost.stdout + lost.stderr).decode()

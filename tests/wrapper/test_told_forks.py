@@ -8,7 +8,7 @@ import pytest
 from leftovers import VARIABLE, Leftovers
 from standin_seat import SYSTEM, chat_of, seat_maker
 
-from consilium.errors import AdapterFault
+from consilium.errors import AdapterFault, UserError
 from consilium.messages import Fault, PromptSent
 from wrapper.adapters.keeping import CHAT_FILE
 
@@ -135,6 +135,23 @@ async def test_a_file_that_the_client_does_not_print_keeps_the_seat_shut(
     other = make()
     await other.open(SYSTEM)
     await other.close()
+
+
+async def test_the_program_behind_a_launcher_is_started_in_its_place(
+    make: Make, leftovers: Leftovers, tmp_path: Path
+) -> None:
+    (tmp_path / "bin" / "codex").rename(tmp_path / "itself")
+    launcher = tmp_path / "lib" / "@openai" / "codex" / "bin" / "codex.js"
+    behind = tmp_path / "lib" / "@openai" / "codex-any" / "vendor" / "any" / "bin" / "codex"
+    for folder in (launcher.parent, behind.parent):
+        folder.mkdir(parents=True)
+    launcher.write_text("#!/bin/sh\nexit 9\n")
+    launcher.chmod(0o700)
+    (tmp_path / "bin" / "codex").symlink_to(launcher)
+    with pytest.raises(UserError, match="says no version"):
+        await make().version()
+    behind.symlink_to(tmp_path / "itself")
+    assert await make().version() == "0.171.0"
 
 
 async def test_a_client_that_takes_no_system_prompt_is_told_with_the_first_turn(

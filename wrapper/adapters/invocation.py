@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,12 +59,12 @@ class Invocation:
         """The model that the client is asked to use, if it is asked for one."""
         return self._values.get("model")
 
-    def argv(self, chat: str | None, new: str | None) -> tuple[str, ...]:
+    def arguments(self, chat: str | None, new: str | None) -> tuple[str, ...]:
         """The arguments of a turn in ``chat``, None for the first; ``new`` is the chat's id after it."""
         preset = self._preset
         arguments = preset.run.first if chat is None else preset.run.next
         values = {**self._values, ID_GAP: chat or "", NEW_ID_GAP: new or ""}
-        return (preset.executable, *self._filled(arguments, values))
+        return tuple(self._filled(arguments, values))
 
     def prompt(self, text: str, system_prompt: str, *, first: bool) -> bytes:
         """What the client reads for a turn that asks ``text``."""
@@ -111,6 +112,14 @@ class Invocation:
                     yield from self._filled(setting.arguments if name in values else (), values)
             else:
                 yield templates.fill(argument, values)
+
+
+def program(preset: Preset, path: str) -> str:
+    """What to start for ``preset`` with this ``PATH``: the program behind a launcher, where that is known."""
+    found = shutil.which(preset.executable, path=path)
+    folder = Path(found).resolve().parent if found is not None else None
+    behind = (file for pattern in preset.behind if folder for file in sorted(folder.glob(pattern)))
+    return str(next((file.resolve() for file in behind if os.access(file, os.X_OK)), preset.executable))
 
 
 def derive(printed: bytes, rule: Derived) -> str:

@@ -28,7 +28,7 @@ from wrapper.adapters import chats
 from wrapper.adapters.base import Answer, ParticipantAdapter
 from wrapper.adapters.belongings import belongings
 from wrapper.adapters.faults import fault_of, told
-from wrapper.adapters.invocation import Invocation, derive
+from wrapper.adapters.invocation import Invocation, derive, program
 from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
@@ -82,6 +82,7 @@ class NativeAdapter(ParticipantAdapter):
             raise UserError(f"{cwd} is not a folder in which a client could work")
         self._call = Invocation(preset, profile, settings, self._home, apart=confinement.client is not None)
         self._env = self._call.environment(environment, passed)
+        self._program = program(preset, self._env["PATH"])
         self._turn = anyio.Lock()
         self._lock: int | None = None
         self._system_prompt = ""
@@ -98,7 +99,7 @@ class NativeAdapter(ParticipantAdapter):
     async def version(self) -> str:
         """The client's version. Raises `UserError` if it is not there, or too old to be understood."""
         preset = self._preset
-        command = self._command((preset.executable, *preset.version.argv))
+        command = self._command(preset.version.argv)
         try:
             await anyio.to_thread.run_sync(self._make_folders)
             done = await sandbox.run(command, VERSION_BOUNDS)
@@ -125,7 +126,7 @@ class NativeAdapter(ParticipantAdapter):
 
     async def _printed(self, name: str, rule: Derived) -> str:
         """A file of the client's that it prints itself. Raises `AdapterFault`."""
-        command = self._command((self._preset.executable, *rule.argv))
+        command = self._command(rule.argv)
         done = await sandbox.run(command, DERIVED_BOUNDS)
         try:
             return derive(done.stdout, rule)
@@ -180,7 +181,7 @@ class NativeAdapter(ParticipantAdapter):
         preset, had = self._preset, self._id
         new = self._new_id()
         prompt = self._call.prompt(text, self._system_prompt, first=had is None)
-        done = await sandbox.run(self._command(self._call.argv(had, new), prompt), self._bounds)
+        done = await sandbox.run(self._command(self._call.arguments(had, new), prompt), self._bounds)
         fault = fault_of(done, preset, self._bounds)
         if fault is not None:
             raise fault
@@ -232,9 +233,13 @@ class NativeAdapter(ParticipantAdapter):
         detail = f"{self._preset.executable} {what}"
         return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen)
 
-    def _command(self, argv: tuple[str, ...], stdin: bytes = b"") -> sandbox.Command:
+    def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> sandbox.Command:
         return sandbox.Command(
-            argv=argv, env=self._env, cwd=self._cwd, stdin=stdin, confinement=self._confinement
+            argv=(self._program, *arguments),
+            env=self._env,
+            cwd=self._cwd,
+            stdin=stdin,
+            confinement=self._confinement,
         )
 
     # --- files; in a thread --------------------------------------------------------------------------

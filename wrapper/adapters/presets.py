@@ -56,11 +56,16 @@ _RESERVED = GAPS | {ID_GAP, NEW_ID_GAP, HARNESS[1:-1], OPTIONS[1:-1]}
 
 
 class Preset(Part):
-    """One client."""
+    """One client.
+
+    ``behind`` are patterns of the program itself, seen from the folder of what ``executable`` really is: a
+    launcher would leave it running when it is killed.
+    """
 
     name: PresetName
     brand: Text
     executable: Text
+    behind: tuple[Text, ...] = ()
     install: Text
     version: Version
     settings: dict[SettingName, Setting] = Field(default_factory=dict)
