@@ -86,12 +86,14 @@ def test_a_chat_that_was_begun_counts_from_nothing_and_an_unknown_past_makes_unk
     assert usage_of(reading(tokens_in=2 * MAX_COUNT), (), None).tokens_in is None
 
 
-def test_a_counter_that_shrank_is_another_chats() -> None:
-    assert began_anew(("usd",), {"usd": 0.1}, {"usd": 0.2})
-    assert not began_anew(("usd",), {"usd": 0.2}, {"usd": 0.2})
-    assert not began_anew((), {"usd": 0.1}, {"usd": 0.2})
-    assert not began_anew(("usd",), {}, {"usd": 0.2})
-    assert not began_anew(("usd",), {"usd": 0.1}, {})
+def test_a_counter_that_shrank_is_another_chats_where_nothing_else_tells() -> None:
+    for rule in (TOLD_SAME, CHOSEN_SAME, CHOSEN_FORK):
+        assert not began_anew(rule, ("usd",), {"usd": 0.1}, {"usd": 0.2})
+    assert began_anew(TOLD_FORK, ("usd",), {"usd": 0.1}, {"usd": 0.2})
+    assert not began_anew(TOLD_FORK, ("usd",), {"usd": 0.2}, {"usd": 0.2})
+    assert not began_anew(TOLD_FORK, (), {"usd": 0.1}, {"usd": 0.2})
+    assert not began_anew(TOLD_FORK, ("usd",), {}, {"usd": 0.2})
+    assert not began_anew(TOLD_FORK, ("usd",), {"usd": 0.1}, {})
 
 
 @settings(max_examples=100, deadline=None)

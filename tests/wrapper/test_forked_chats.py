@@ -148,10 +148,11 @@ async def test_a_failed_turn_says_why_and_leaves_the_chat_as_it_was(
     assert (await seat.send_turn("two")).text == "Heard 2 turns, the first being one"
 
 
-async def test_a_chat_that_counts_anew_is_another_one(seat: NativeAdapter) -> None:
+async def test_a_cost_that_shrank_is_one_that_nobody_can_read(seat: NativeAdapter) -> None:
     await seat.send_turn("one")
-    fault = await fault_of(seat, "<<counts_anew>>")
-    assert (fault.fault, fault.prompt_sent) == (Fault.SESSION_MISMATCH, PromptSent.YES)
+    usage = (await seat.send_turn("<<counts_anew>>")).usage
+    assert usage is not None
+    assert (usage.usd, usage.tokens_in) == (None, 120)
 
 
 async def test_a_hanging_client_is_ended_and_shows_none_of_its_lines(

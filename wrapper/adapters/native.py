@@ -219,7 +219,7 @@ class NativeAdapter(ParticipantAdapter):
             chat = chats.answered_in(preset.chat, reading.id, had=self._id, chosen=new)
         except chats.Mismatch as wrong:
             raise self._answered(Fault.SESSION_MISMATCH, str(wrong), seen) from None
-        if chats.began_anew(preset.answer.cumulative, reading.counters, self._counters):
+        if chats.began_anew(preset.chat, preset.answer.cumulative, reading.counters, self._counters):
             raise self._answered(Fault.SESSION_MISMATCH, "answered in a chat that counts anew", seen)
         if reading.calls == 0:
             # Taken for a command, or stopped before it went anywhere: the text is the client's own.
