@@ -13,7 +13,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 ARGS   ?=
 
-.PHONY: help council install test test-slow test-docker test-outside check lock sbom format bench bench-peers soak clean
+.PHONY: help council install test test-slow test-docker test-outside test-clients check lock sbom format bench bench-peers soak clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -72,6 +72,21 @@ $(VENV)/.outside: tests/outside/requirements
 
 test-outside: $(VENV)/.dev $(VENV)/.outside
 	@CONSILIUM_REQUIRE_OUTSIDE=1 $(BIN)/python -m pytest -m outside $(ARGS)
+
+# The real AI clients, each in the one version that its preset was measured with, before a stub provider on
+# loopback. They need node and npm, and about 1 GB.
+$(VENV)/.clients: $(wildcard tests/clients/pinned/*/package-lock.json)
+	@command -v npm >/dev/null || { echo "make: the real clients are installed by npm; install Node 22 or later"; exit 1; }
+	@for client in $(notdir $(wildcard tests/clients/pinned/*)); do \
+	  echo "Installing the real $$client ..." && \
+	  mkdir -p $(VENV)/clients/$$client && \
+	  cp tests/clients/pinned/$$client/package*.json $(VENV)/clients/$$client/ && \
+	  npm ci --silent --no-audit --no-fund --prefix $(VENV)/clients/$$client || exit 1; \
+	done
+	@touch $@
+
+test-clients: $(VENV)/.dev $(VENV)/.clients
+	@CONSILIUM_REQUIRE_CLIENTS=1 $(BIN)/python -m pytest -m clients $(ARGS)
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .

@@ -19,6 +19,8 @@ PURE = (
     "council/course.py,council/join_telling.py,council/plan.py,council/status.py,council/summary.py",
     "council/tally.py,council/telling.py",
     "pki/build.py,pki/index.py,pki/listing.py,pki/names.py,pki/revocation.py,pki/wanted.py",
+    "wrapper/adapters/chats.py,wrapper/adapters/faults.py,wrapper/adapters/parts.py,wrapper/adapters/reading.py",
+    "wrapper/adapters/templates.py",
     "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/floor.py,wrapper/prompts.py",
     "wrapper/egress/hello.py,wrapper/egress/request.py,wrapper/egress/verdicts.py",
     "wrapper/isolation/attempts.py,wrapper/isolation/fence.py,wrapper/isolation/launch.py",

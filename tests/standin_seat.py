@@ -1,4 +1,4 @@
-"""A native seat whose client is the stand-in for `llm`."""
+"""A native seat whose client is a stand-in: for `llm`, or for another client of which there is one."""
 
 from __future__ import annotations
 
@@ -16,23 +16,29 @@ from wrapper.adapters.presets import load_preset
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     Make = Callable[..., NativeAdapter]
 
-STANDIN = Path(__file__).parent / "standins" / "llm_standin.py"
+STANDINS = Path(__file__).parent / "standins"
 SYSTEM = "You are a sceptic named {model}. $HOME 'quoted' \"twice\"\nSecond line.\n"
 SETTINGS = {"api_base": 'http://127.0.0.1:1/v1"\\evil'}
 BOUNDS = Bounds(overall=20)
 
 
-def seat_maker(leftovers: Leftovers, folder: Path) -> Make:
+def seat_maker(
+    leftovers: Leftovers, folder: Path, preset: str = "llm", settings: Mapping[str, str] = SETTINGS
+) -> Make:
     """Make adapters under ``folder``; every call is another life of the wrapper."""
     programs = folder / "bin"
-    programs.mkdir()
-    llm = programs / "llm"
-    llm.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(STANDIN))} "$@"\n')
-    llm.chmod(0o700)
+    programs.mkdir(parents=True)
+    known = load_preset(preset)
+    script = STANDINS / f"{known.executable}_standin.py"
+    program = programs / known.executable
+    program.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(script))} "$@"\n'
+    )
+    program.chmod(0o700)
     environment = {
         **leftovers.env,
         "PATH": f"{programs}:/usr/bin:/bin",
@@ -43,8 +49,8 @@ def seat_maker(leftovers: Leftovers, folder: Path) -> Make:
 
     def made(name: str = "seat", *, passed: tuple[str, ...] = (), **choices: Any) -> NativeAdapter:
         usual = {
-            "preset": load_preset("llm"),
-            "settings": SETTINGS,
+            "preset": known,
+            "settings": settings,
             "bounds": BOUNDS,
             "environment": environment,
         }

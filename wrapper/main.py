@@ -239,17 +239,26 @@ async def client(
             first_byte=limits.first_byte_seconds,
             stall=limits.stall_seconds,
         ),
+        profile=participant.harness_profile,
         cwd=cwd,
         passed=participant.env,
         confinement=confined,
     )
     values = preset.complete(settings)
+    version = await adapter.version()
+    if preset.version.is_newer(version):
+        log.warning(
+            "%s %s is newer than %s, the last that was tried with it; watch its first turns",
+            preset.executable,
+            clean_line(version, LABEL_CHARS),
+            preset.version.known_good,
+        )
     meta = Meta(
         brand=_label(preset.brand),
         model=_label(values.get("model")),
         effort=_label(values.get("effort")),
         adapter=participant.adapter,
-        cli_version=_label(await adapter.version()),
+        cli_version=_label(version),
         harness_profile=participant.harness_profile,
         isolation=confined.isolation,
         reports_usage=preset.reports_usage,

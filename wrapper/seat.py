@@ -268,6 +268,8 @@ class Seat:
         except Exception as bug:
             log.exception("the adapter failed in a way that it should not")
             return events.Failed(turn_id, Fault.INTERNAL, PromptSent.MAYBE, type(bug).__name__)
+        for refused in answer.refused:
+            log.warning("the client was not allowed to do this: %s", refused)
         if is_pass(answer.text):
             return events.Passed(turn_id, answer.usage)
         return events.Answered(turn_id, clean_text(answer.text), answer.usage)

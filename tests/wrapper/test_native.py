@@ -452,14 +452,14 @@ async def test_a_client_that_is_not_installed_was_not_sent_the_prompt(make: Make
     assert fault.partial_bytes is None
 
 
-async def test_an_answer_whose_chat_cannot_be_kept_fails_the_turn_and_is_kept_with_the_next(
+async def test_an_answer_whose_chat_cannot_be_kept_fails_the_turn_and_is_not_the_seats_chat(
     seat: NativeAdapter, tmp_path: Path
 ) -> None:
     (tmp_path / "seat" / CHAT_FILE).mkdir()
     fault = await fault_of(seat, "first")
     assert (fault.fault, fault.prompt_sent) == (Fault.INTERNAL, PromptSent.YES)
     (tmp_path / "seat" / CHAT_FILE).rmdir()
-    assert (await seat.send_turn("second")).text == "Heard 2 turns, the first being first"
+    assert (await seat.send_turn("second")).text == "Heard 1 turns, the first being second"
     assert chat_of(tmp_path / "seat")["id"] in history(tmp_path / "seat")
 
 

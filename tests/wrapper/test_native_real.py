@@ -125,7 +125,7 @@ async def test_the_stand_in_speaks_the_dialect_of_the_real_client(
         common = ("prompt", "-m", "seat", "--json")
         dialects.append(
             [
-                await says(adapter, *adapter._argv()[1:]),
+                await says(adapter, *adapter._call.arguments(None, None)),
                 await says(adapter, *common, "--cid", "01nowhere"),
                 await says(adapter, *common, "--nonsense"),
             ]

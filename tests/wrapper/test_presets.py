@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from consilium.errors import UserError
 from consilium.messages import MAX_COUNT, MAX_USD, Fault, PromptSent, Usage
 from wrapper.adapters import templates
-from wrapper.adapters.presets import AnswerPlaces, Preset, load_preset, read_preset
+from wrapper.adapters.chats import usage_of
+from wrapper.adapters.parts import AnswerPlaces
+from wrapper.adapters.presets import Preset, load_preset, read_preset
 from wrapper.adapters.reading import Unreadable, read_answer
 
 PACKAGED = Path(__file__).parents[2] / "wrapper" / "presets"
@@ -241,6 +243,10 @@ PLACES = AnswerPlaces(
 )
 
 
+def usage(said: bytes, places: AnswerPlaces) -> Usage:
+    return usage_of(read_answer(said, places), (), None)
+
+
 def output(**fields: Any) -> bytes:
     return json.dumps({"id": "c1", "say": [{"t/x~": "hello"}], **fields}).encode()
 
@@ -248,29 +254,31 @@ def output(**fields: Any) -> bytes:
 def test_an_answer_is_found_where_the_preset_says_it_stands() -> None:
     reading = read_answer(output(model="m 1", n={"in": 3, "out": 0, "cached": MAX_COUNT}, usd=0.25), PLACES)
     assert (reading.id, reading.text) == ("c1", "hello")
-    assert reading.usage == Usage(tokens_in=3, tokens_out=0, tokens_cached=MAX_COUNT, usd=0.25, model="m 1")
+    assert usage_of(reading, (), None) == Usage(
+        tokens_in=3, tokens_out=0, tokens_cached=MAX_COUNT, usd=0.25, model="m 1"
+    )
 
 
 def test_what_is_not_there_is_unknown_and_nothing_is_looked_for_that_was_not_named() -> None:
-    assert read_answer(output(), PLACES).usage == Usage()
+    assert usage(output(), PLACES) == Usage()
     few = AnswerPlaces(format="json", id="/id", text="/say/0/t~1x~0")
-    assert read_answer(output(n={"in": 3}), few).usage == Usage()
+    assert usage(output(n={"in": 3}), few) == Usage()
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "3", True, None, [], {}, MAX_COUNT + 1, 10**400, math.nan])
 def test_a_count_that_makes_no_sense_is_unknown(value: Any) -> None:
-    assert read_answer(output(n={"in": value}), PLACES).usage.tokens_in is None
+    assert usage(output(n={"in": value}), PLACES).tokens_in is None
 
 
 @pytest.mark.parametrize("value", [-0.1, "1", True, None, 2 * MAX_USD, math.inf, math.nan, 10**400])
 def test_an_amount_that_makes_no_sense_is_unknown(value: Any) -> None:
-    assert read_answer(output(usd=value), PLACES).usage.usd is None
+    assert usage(output(usd=value), PLACES).usd is None
 
 
 @pytest.mark.parametrize(("value", "label"), [(7, None), ("", None), ("\x1b[2J", None), ("a\nb", "a b")])
 def test_a_model_is_a_short_line_or_unknown(value: Any, label: str | None) -> None:
-    assert read_answer(output(model=value), PLACES).usage.model == label
-    longest = read_answer(output(model="m" * 500), PLACES).usage.model
+    assert usage(output(model=value), PLACES).model == label
+    longest = usage(output(model="m" * 500), PLACES).model
     assert longest is not None
     assert len(longest) == 200
 

@@ -12,10 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one turn produced: cleaned text, and what the client says it cost; None where it does not say."""
+    """What one turn produced: cleaned text, and what the client says it cost; None where it does not say.
+
+    ``refused`` tells, a line each, what the client wanted to do in this turn and was not allowed to.
+    """
 
     text: str
     usage: Usage | None = None
+    refused: tuple[str, ...] = ()
 
 
 class ParticipantAdapter(ABC):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
+from wrapper.adapters.reading import read_complaint
 from wrapper.clean import clean_line, clean_text, decode_output
 
 if TYPE_CHECKING:
@@ -17,10 +19,15 @@ if TYPE_CHECKING:
 WORDS_CHARS = 600
 """What is kept of a client's own words: the end, where the reason stands."""
 
+RESET_CHARS = 80
+
+_LAST_SECOND = 253402300799  # of the year 9999, the last that has a name
+
 
 def fault_of(done: Completed, preset: Preset, bounds: Bounds) -> AdapterFault | None:
     """Why this run of ``preset`` is not an answer; None if it may be one."""
-    words = _words(done)
+    complaint = read_complaint(done.stdout, preset.answer)
+    words = complaint.words or _words(done, preset)
     if done.stopped is not None:
         # Started and stopped: the client had the prompt on its input, and nobody knows what it made of it.
         sent = PromptSent.YES if done.stopped is Fault.ANSWER_TOO_LARGE else PromptSent.MAYBE
@@ -29,13 +36,20 @@ def fault_of(done: Completed, preset: Preset, bounds: Bounds) -> AdapterFault | 
         left = ", ".join(str(process) for process in done.left_behind)
         what = f"{preset.executable} left processes that cannot be ended ({left})"
         return _fault(done, Fault.INTERNAL, PromptSent.MAYBE, what, words)
-    if done.returncode == 0:
+    if done.returncode == 0 and not complaint.failed:
         return None
-    what = f"{preset.executable} {_ended(done.returncode)}"
+    return told(done, preset, f"{preset.executable} {_ended(done.returncode)}", words)
+
+
+def told(
+    done: Completed, preset: Preset, what: str, words: str, sent: PromptSent = PromptSent.MAYBE
+) -> AdapterFault:
+    """A failure that the client told in ``words``: what they are known to mean, or else ``sent``."""
     for known in preset.faults:
-        if re.search(known.pattern, words):
-            return _fault(done, known.fault, known.prompt_sent, what, words)
-    return _fault(done, Fault.CLIENT_ERROR, PromptSent.MAYBE, what, words)
+        if found := re.search(known.pattern, words):
+            reset = _reset(found.groupdict().get("reset"))
+            return _fault(done, known.fault, known.prompt_sent, what + reset, words)
+    return _fault(done, Fault.CLIENT_ERROR, sent, what, words)
 
 
 def _fault(done: Completed, fault: Fault, sent: PromptSent, what: str, words: str) -> AdapterFault:
@@ -44,9 +58,19 @@ def _fault(done: Completed, fault: Fault, sent: PromptSent, what: str, words: st
     return AdapterFault(fault, sent, detail, partial_bytes=len(done.stdout))
 
 
-def _words(done: Completed) -> str:
-    """What the client said about it: its errors, or else its output."""
-    return clean_text(decode_output(done.stderr)) or clean_text(decode_output(done.stdout[-4096:]))
+def _words(done: Completed, preset: Preset) -> str:
+    """What the client said about it: its errors, or else its output, unless that is lines for programs."""
+    output = done.stdout[-4096:] if preset.answer.format == "json" else b""
+    return clean_text(decode_output(done.stderr)) or clean_text(decode_output(output))
+
+
+def _reset(said: str | None) -> str:
+    """When a quota is full again, if the client told."""
+    if not said:
+        return ""
+    if said.isdecimal() and int(said) <= _LAST_SECOND:
+        said = datetime.fromtimestamp(int(said), UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f" (its quota comes back: {clean_line(said, RESET_CHARS)})"
 
 
 def _broken(bound: Fault, bounds: Bounds) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from wrapper.adapters.parts import Counter
+
 CHAT_FILE = "chat.json"
 LOCK_FILE = "lock"
 
@@ -22,7 +24,8 @@ LOCK_FILE = "lock"
 class KeptChat(BaseModel):
     """A seat's chat: ``id`` in the client ``preset``, begun with the system prompt of that SHA-256.
 
-    Without an ``id`` there was a chat, and it is given up.
+    Without an ``id`` there was a chat, and it is given up. ``counters`` are what the client had counted
+    over the chat's life when it last answered, ``model`` is the one that it was asked to use.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -30,6 +33,8 @@ class KeptChat(BaseModel):
     preset: str
     id: str | None
     system_prompt: str
+    counters: dict[Counter, float] = {}
+    model: str | None = None
 
 
 def fingerprint(system_prompt: str) -> str:

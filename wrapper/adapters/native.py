@@ -1,7 +1,9 @@
 """A client that runs once a turn and resumes the seat's chat by its exact id (§6.6).
 
-1. The id is read back on the first turn, kept once that turn has succeeded, and compared on every later one.
-   A chat that is missing or another one fails the turn; there is no silent new beginning.
+1. The chat's id is chosen by us or read back, kept once a turn has succeeded, and compared on every later
+   one. A chat that is missing or another one fails the turn; there is no silent new beginning. Where a
+   client would remember a failed turn, each turn is taken in a copy of the chat, which only success makes
+   the seat's.
 2. A turn is tried once. Whether it may be tried again is the operator's decision, and what an `AdapterFault`
    says of the prompt is what there is to decide on.
 3. Nothing of the client's outlives its turn; `wrapper.sandbox` sees to that. What we put into its folder is
@@ -12,9 +14,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
+import uuid
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -23,29 +24,28 @@ import anyio.to_thread
 from consilium.errors import AdapterFault, UserError
 from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
-from wrapper.adapters import templates
+from wrapper.adapters import chats
 from wrapper.adapters.base import Answer, ParticipantAdapter
-from wrapper.adapters.belongings import TEMPORARY, belongings
-from wrapper.adapters.faults import fault_of
+from wrapper.adapters.belongings import belongings
+from wrapper.adapters.faults import fault_of, told
+from wrapper.adapters.invocation import Invocation, derive, program
 from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
-from wrapper.adapters.presets import ID_GAP
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
 from wrapper.isolation.confinement import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
+    from wrapper.adapters.parts import Counter, Derived, ProfileName
     from wrapper.adapters.presets import Preset
     from wrapper.adapters.reading import Reading
     from wrapper.isolation.confinement import Confinement
+    from wrapper.sandbox import Completed
 
 VERSION_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
-
-SYSTEM_FILE = "system-prompt.txt"
-
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
-"""An id that can stand in an argument list and in a file's name without being anything else there."""
+DERIVED_BOUNDS = sandbox.Bounds(overall=60)
 
 
 class NativeAdapter(ParticipantAdapter):
@@ -59,6 +59,7 @@ class NativeAdapter(ParticipantAdapter):
         *,
         environment: Mapping[str, str],
         bounds: sandbox.Bounds,
+        profile: ProfileName = "restricted",
         cwd: Path | None = None,
         passed: Sequence[str] = (),
         confinement: Confinement = PLAIN,
@@ -79,14 +80,15 @@ class NativeAdapter(ParticipantAdapter):
         )
         if cwd is not None and not cwd.is_dir():
             raise UserError(f"{cwd} is not a folder in which a client could work")
-        own = {"home": str(self._home), "system_file": str(self._home / SYSTEM_FILE)}
-        self._values = {**preset.complete(settings), **own}
-        self._env = self._environment(environment, passed)
+        self._call = Invocation(preset, profile, settings, self._home, apart=confinement.client is not None)
+        self._env = self._call.environment(environment, passed)
+        self._program = program(preset, self._env["PATH"])
         self._turn = anyio.Lock()
         self._lock: int | None = None
         self._system_prompt = ""
+        self._derived: dict[str, str] = {}
         self._id: str | None = None
-        self._kept = False
+        self._counters: Mapping[Counter, float] = {}
         self._memory_lost = False
 
     @property
@@ -97,7 +99,7 @@ class NativeAdapter(ParticipantAdapter):
     async def version(self) -> str:
         """The client's version. Raises `UserError` if it is not there, or too old to be understood."""
         preset = self._preset
-        command = self._command((preset.executable, *preset.version.argv))
+        command = self._command(preset.version.argv)
         try:
             await anyio.to_thread.run_sync(self._make_folders)
             done = await sandbox.run(command, VERSION_BOUNDS)
@@ -114,13 +116,24 @@ class NativeAdapter(ParticipantAdapter):
                 f"{' '.join(command.argv)} says no version: {clean_line(said, 200) or 'nothing'}",
                 hint=preset.install,
             )
-        number, oldest = found[1], preset.version.minimum
-        if _numbers(number) < _numbers(oldest):
+        if preset.version.is_older(found[1]):
+            oldest = preset.version.minimum
             raise UserError(
-                f"{preset.executable} {number} is too old; it has to be {oldest} at least",
+                f"{preset.executable} {found[1]} is too old; it has to be {oldest} at least",
                 hint=preset.install,
             )
-        return number
+        return found[1]
+
+    async def _printed(self, name: str, rule: Derived) -> str:
+        """A file of the client's that it prints itself. Raises `AdapterFault`."""
+        command = self._command(rule.argv)
+        done = await sandbox.run(command, DERIVED_BOUNDS)
+        try:
+            return derive(done.stdout, rule)
+        except ValueError as error:
+            said = clean_line(decode_output(done.stderr), 300)
+            why = f"{' '.join(command.argv)} does not print what {name} is made of: {error}: {said}"
+            raise _unusable(why) from None
 
     # --- the chat ------------------------------------------------------------------------------------
 
@@ -128,6 +141,12 @@ class NativeAdapter(ParticipantAdapter):
         """See `ParticipantAdapter`."""
         if self._lock is None:
             await anyio.to_thread.run_sync(self._open, system_prompt)
+            try:
+                for name, rule in self._preset.state.derived.items():
+                    self._derived[name] = await self._printed(name, rule)
+            except BaseException:
+                await self.close()
+                raise
 
     async def restart(self, system_prompt: str) -> None:
         """See `ParticipantAdapter`. The chat that is given up stays where the client keeps it."""
@@ -159,22 +178,31 @@ class NativeAdapter(ParticipantAdapter):
 
     async def _take_turn(self, text: str) -> Answer:
         await anyio.to_thread.run_sync(self._put_back)
-        done = await sandbox.run(self._command(self._argv(), text.encode("utf-8", "replace")), self._bounds)
-        fault = fault_of(done, self._preset, self._bounds)
+        preset, had = self._preset, self._id
+        new = self._new_id()
+        prompt = self._call.prompt(text, self._system_prompt, first=had is None)
+        done = await sandbox.run(self._command(self._call.arguments(had, new), prompt), self._bounds)
+        fault = fault_of(done, preset, self._bounds)
         if fault is not None:
             raise fault
         reading = self._read(done.stdout)
-        chat = self._chat_of(reading, len(done.stdout))
-        if not reading.text.strip():
-            raise self._answered(Fault.EMPTY_ANSWER, "gave an empty answer", len(done.stdout))
-        self._id = chat
-        if not self._kept:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._keep, chat)
-        usage = reading.usage
-        if self._preset.run.output == "streamed" and done.first_byte is not None:
+        chat = self._check(reading, done, new)
+        cumulative = preset.answer.cumulative
+        usage = chats.usage_of(reading, cumulative, None if had is None else self._counters)
+        counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
+        counters = {**self._counters, **counted}
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._adopt, chat, counters)
+        if preset.run.output == "streamed" and done.first_byte is not None:
             usage = usage.model_copy(update={"first_byte_ms": round(done.first_byte * 1000)})
-        return Answer(reading.text, usage)
+        return Answer(reading.text, usage, reading.refused)
+
+    def _new_id(self) -> str | None:
+        """The id of the chat after this turn, where it is ours to choose and not settled yet."""
+        chat = self._preset.chat
+        return (
+            str(uuid.uuid4()) if chat.id == "chosen" and (self._id is None or chat.turn == "fork") else None
+        )
 
     def _read(self, output: bytes) -> Reading:
         try:
@@ -184,47 +212,35 @@ class NativeAdapter(ParticipantAdapter):
             what = f"cannot be understood: {error}: {shown}"
             raise self._answered(Fault.UNREADABLE_ANSWER, what, len(output)) from None
 
-    def _chat_of(self, reading: Reading, seen: int) -> str:
-        """The id of the chat that answered. §3.3.B: a missing or a changed one fails the turn."""
-        chat = reading.id
-        if chat is None or not _ID.fullmatch(chat):
-            raise self._answered(Fault.SESSION_MISMATCH, "does not say in which chat it answered", seen)
-        if self._id is not None and chat != self._id:
-            what = f"answered in the chat {chat}, not in {self._id}"
-            raise self._answered(Fault.SESSION_MISMATCH, what, seen)
+    def _check(self, reading: Reading, done: Completed, new: str | None) -> str:
+        """The chat that answered. §3.3.B: a missing or a changed one fails the turn; so does no answer."""
+        preset, seen = self._preset, len(done.stdout)
+        try:
+            chat = chats.answered_in(preset.chat, reading.id, had=self._id, chosen=new)
+        except chats.Mismatch as wrong:
+            raise self._answered(Fault.SESSION_MISMATCH, str(wrong), seen) from None
+        if chats.began_anew(preset.chat, preset.answer.cumulative, reading.counters, self._counters):
+            raise self._answered(Fault.SESSION_MISMATCH, "answered in a chat that counts anew", seen)
+        if reading.calls == 0:
+            # Taken for a command, or stopped before it went anywhere: the text is the client's own.
+            raise told(done, preset, f"{preset.executable} asked no model", reading.text, PromptSent.NO)
+        if not reading.text.strip():
+            raise self._answered(Fault.EMPTY_ANSWER, "gave an empty answer", seen)
         return chat
 
     def _answered(self, fault: Fault, what: str, seen: int) -> AdapterFault:
-        """A fault of a turn that was answered, if one may call it so: the prompt is in the chat."""
+        """A fault of a turn that was answered, if one may call it so: the prompt reached the client."""
         detail = f"{self._preset.executable} {what}"
         return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen)
 
-    # --- the client's call ---------------------------------------------------------------------------
-
-    def _argv(self) -> tuple[str, ...]:
-        run, values = self._preset.run, self._values
-        if self._id is None:
-            return (self._preset.executable, *(templates.fill(part, values) for part in run.first))
-        values = {**values, ID_GAP: self._id}
-        return (self._preset.executable, *(templates.fill(part, values) for part in run.next))
-
-    def _command(self, argv: tuple[str, ...], stdin: bytes = b"") -> sandbox.Command:
+    def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> sandbox.Command:
         return sandbox.Command(
-            argv=argv, env=self._env, cwd=self._cwd, stdin=stdin, confinement=self._confinement
+            argv=(self._program, *arguments),
+            env=self._env,
+            cwd=self._cwd,
+            stdin=stdin,
+            confinement=self._confinement,
         )
-
-    def _environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
-        if refused := [name for name in passed if name.startswith("CONSILIUM_")]:
-            raise UserError(f"{refused[0]} is the wrapper's own and is not passed to a client")
-        preset = self._preset
-        env = {name: ours[name] for name in preset.env.passed if name in ours}
-        env |= {name: templates.fill(value, self._values) for name, value in preset.env.set.items()}
-        env |= {name: ours[name] for name in passed if name in ours}
-        env |= dict.fromkeys(preset.state.variables, str(self._home))
-        # A client that was installed with us is found even where our environment is not activated.
-        env["PATH"] = os.pathsep.join((env.get("PATH", os.defpath), str(Path(sys.executable).parent)))
-        env["TMPDIR"] = str(self._home / TEMPORARY)
-        return env
 
     # --- files; in a thread --------------------------------------------------------------------------
 
@@ -261,12 +277,19 @@ class NativeAdapter(ParticipantAdapter):
                 f"the chat kept in {self._folder} was begun with another system prompt; "
                 "give back that role, or begin with an empty folder"
             )
-        self._id, self._kept = chat.id, True
+        if self._preset.chat.model == "fixed" and chat.model != self._call.model:
+            raise _unusable(
+                f"the chat kept in {self._folder} was held with the model {chat.model}, and the client does "
+                "not go on with another; give back that model, or begin with an empty folder"
+            )
+        self._id, self._counters = chat.id, chat.counters
 
     def _exists(self, chat: str) -> bool:
-        if not _ID.fullmatch(chat):
+        if not chats.is_id(self._preset.chat, chat):
             return False
-        return self._theirs.holds(templates.fill(self._preset.state.proof, {**self._values, ID_GAP: chat}))
+        # In the folders of a person we do not look: there the client itself says with the next turn what is
+        # gone.
+        return self._call.is_the_users or self._theirs.holds(self._call.proof(chat))
 
     def _begin_anew(self, system_prompt: str) -> None:
         given_up = KeptChat(preset=self._preset.name, id=None, system_prompt=fingerprint(system_prompt))
@@ -275,16 +298,24 @@ class NativeAdapter(ParticipantAdapter):
             self._write_files(system_prompt)
         except OSError as error:
             raise _unusable(f"a seat's state cannot be kept: {error}") from None
-        self._id, self._kept, self._memory_lost = None, False, True
+        self._id, self._counters, self._memory_lost = None, {}, True
 
-    def _keep(self, chat: str) -> None:
-        prompt = fingerprint(self._system_prompt)
+    def _adopt(self, chat: str, counters: Mapping[Counter, float]) -> None:
+        """Make ``chat`` the seat's, on disk first: what is not kept has not succeeded."""
+        kept = KeptChat(
+            preset=self._preset.name,
+            id=chat,
+            system_prompt=fingerprint(self._system_prompt),
+            counters=dict(counters),
+            model=self._call.model,
+        )
         try:
-            keep_chat(self._folder, KeptChat(preset=self._preset.name, id=chat, system_prompt=prompt))
+            if (chat, counters) != (self._id, self._counters):
+                keep_chat(self._folder, kept)
         except OSError as error:
             why = f"the chat's id could not be kept: {error}"
             raise AdapterFault(Fault.INTERNAL, PromptSent.YES, why) from None
-        self._kept = True
+        self._id, self._counters = chat, counters
 
     def _make_folders(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -299,15 +330,7 @@ class NativeAdapter(ParticipantAdapter):
 
     def _write_files(self, system_prompt: str) -> None:
         self._system_prompt = system_prompt
-        files = self._preset.state.files.items()
-        self._theirs.put(
-            {SYSTEM_FILE: system_prompt}
-            | {name: templates.fill_quoted(content, self._values) for name, content in files}
-        )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+        self._theirs.put({**self._call.files(system_prompt), **self._derived})
 
 
 def _unusable(why: str) -> AdapterFault:

@@ -1,6 +1,6 @@
 """What is known of a client, as data: how it is called, what it prints, where it keeps its chats (§3.3.B).
 
-A preset is a TOML file. Nothing in it is optional by accident: unknown keys, unknown gaps in a template and
+A preset is a TOML file; docs/adapters.md tells how to write one. Unknown keys, unknown gaps in a template and
 patterns that do not compile are refused when it is loaded, in words that name the file and the key.
 
 ``{name}`` in a template is one of the preset's settings or one of `GAPS`.
@@ -12,15 +12,30 @@ import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from consilium.config import PresetName
 from consilium.errors import UserError
-from consilium.messages import Fault, PromptSent
 from wrapper.adapters import templates
+from wrapper.adapters.parts import (
+    AnswerPlaces,
+    Chat,
+    Environment,
+    KnownFault,
+    Network,
+    Part,
+    Profile,
+    ProfileName,
+    Run,
+    Setting,
+    SettingName,
+    State,
+    Text,
+    Version,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,106 +46,32 @@ GAPS = frozenset({"home", "system_file"})
 ID_GAP = "id"
 """What a template for an existing chat names as well."""
 
-Text = Annotated[str, StringConstraints(min_length=1)]
-Pointer = Annotated[str, StringConstraints(pattern=r"^(/[^/]+)+$")]
-Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-SettingName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
-Number = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
+NEW_ID_GAP = "new_id"
+"""What a template names where the id of the chat is ours to choose."""
 
+HARNESS, OPTIONS = "{harness}", "{options}"
+"""Whole arguments that stand for the arguments of the harness profile, and of the settings."""
 
-class Part(BaseModel):
-    """Base of a preset and of its parts: frozen, strict, deaf to nothing."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Version(Part):
-    """How the client says its version, and the oldest that is understood."""
-
-    argv: tuple[str, ...]
-    pattern: Text
-    minimum: Number
-
-
-class Setting(Part):
-    """A value from the caller, or from the wrapper's ``variable``; without ``default`` it has to be given."""
-
-    help: Text
-    default: str | None = None
-    variable: Variable | None = None
-
-
-class Run(Part):
-    """The arguments of a chat's first turn and of every later one, and how the turn is passed.
-
-    ``output``: ``at_end`` for a client that prints when it is done, so that only the whole turn's time can be
-    bounded; ``streamed`` for one that prints as it goes, whose silence means something.
-    """
-
-    first: tuple[str, ...]
-    next: tuple[str, ...]
-    prompt: Literal["stdin"]
-    output: Literal["at_end", "streamed"]
-
-
-class Environment(Part):
-    """What the client gets of the wrapper's variables (``pass``), and what is set in any case."""
-
-    passed: tuple[Variable, ...] = Field(default=(), alias="pass")
-    set: dict[Variable, str] = {}
-
-
-class State(Part):
-    """Where the client keeps its chats.
-
-    ``variables`` are set to the seat's own folder. ``files`` are written there before the first turn; a
-    setting in them becomes a JSON string, quotes included. ``proof`` is a pattern for a file that exists as
-    long as the chat ``{id}`` does.
-    """
-
-    variables: tuple[Variable, ...]
-    files: dict[FileName, str] = {}
-    proof: Text
-
-
-class AnswerPlaces(Part):
-    """Where in the client's output things are: JSON pointers (RFC 6901)."""
-
-    format: Literal["json"]
-    id: Pointer
-    text: Pointer
-    model: Pointer | None = None
-    tokens_in: Pointer | None = None
-    tokens_out: Pointer | None = None
-    tokens_cached: Pointer | None = None
-    usd: Pointer | None = None
-
-
-class KnownFault(Part):
-    """What an error message of the client means: a regular expression, searched in what it said."""
-
-    pattern: Text
-    fault: Annotated[Fault, Field(strict=False)]
-    prompt_sent: Annotated[PromptSent, Field(strict=False)] = PromptSent.MAYBE
-
-
-class Network(Part):
-    """The hosts that the client has to reach; for the egress proxy."""
-
-    hosts: tuple[Text, ...]
+_RESERVED = GAPS | {ID_GAP, NEW_ID_GAP, HARNESS[1:-1], OPTIONS[1:-1]}
 
 
 class Preset(Part):
-    """One client."""
+    """One client.
+
+    ``behind`` are patterns of the program itself, seen from the folder of what ``executable`` really is: a
+    launcher would leave it running when it is killed.
+    """
 
     name: PresetName
     brand: Text
     executable: Text
+    behind: tuple[Text, ...] = ()
     install: Text
     version: Version
-    settings: dict[SettingName, Setting] = {}
+    settings: dict[SettingName, Setting] = Field(default_factory=dict)
     run: Run
+    chat: Chat
+    profiles: dict[ProfileName, Profile]
     env: Environment = Environment()
     state: State
     answer: AnswerPlaces
@@ -139,21 +80,27 @@ class Preset(Part):
 
     @model_validator(mode="after")
     def _templates_name_what_there_is(self) -> Self:
-        known = GAPS | self.settings.keys()
+        certain = {name for name, setting in self.settings.items() if not setting.may_be_left_out}
         for where, template, also in self._templates():
+            known = GAPS | certain | also
             try:
-                unknown = templates.names(template) - known - also
+                unknown = templates.names(template) - known
             except ValueError as error:
                 raise ValueError(f"{where}: {error}") from None
             if unknown:
-                offered = ", ".join(sorted(known | also))
+                offered = ", ".join(sorted(known))
                 raise ValueError(f"{where}: nothing is called {{{min(unknown)}}} here; there is {offered}")
         return self
 
     @model_validator(mode="after")
     def _patterns_compile(self) -> Self:
-        patterns = {f"faults[{place}].pattern": known.pattern for place, known in enumerate(self.faults)}
-        for where, pattern in {"version.pattern": self.version.pattern, **patterns}.items():
+        patterns = {
+            "version.pattern": self.version.pattern,
+            "chat.pattern": self.chat.pattern,
+            **{f"settings.{name}.pattern": one.pattern for name, one in self.settings.items() if one.pattern},
+            **{f"faults[{place}].pattern": known.pattern for place, known in enumerate(self.faults)},
+        }
+        for where, pattern in patterns.items():
             try:
                 groups = re.compile(pattern).groups
             except re.error as error:
@@ -164,27 +111,68 @@ class Preset(Part):
 
     @model_validator(mode="after")
     def _no_setting_is_called_like_a_gap(self) -> Self:
-        if taken := self.settings.keys() & (GAPS | {ID_GAP}):
+        if taken := self.settings.keys() & _RESERVED:
             raise ValueError(f"settings: {min(taken)} has a meaning of its own; choose another name")
+        return self
+
+    @model_validator(mode="after")
+    def _the_chat_is_named(self) -> Self:
+        """A turn that names no chat could be answered in any (§6.6)."""
+        needed = [("run.next", self.run.next, ID_GAP)]
+        if self.chat.id == "chosen":
+            needed.append(("run.first", self.run.first, NEW_ID_GAP))
+            if self.chat.turn == "fork":
+                needed.append(("run.next", self.run.next, NEW_ID_GAP))
+        for where, arguments, gap in needed:
+            if not any(gap in templates.names(argument) for argument in arguments):
+                raise ValueError(f"{where}: {{{gap}}} is missing, which says in which chat the turn is taken")
+        return self
+
+    @model_validator(mode="after")
+    def _arguments_have_their_place(self) -> Self:
+        if not self.profiles:
+            raise ValueError("profiles: restricted, native or both")
+        for gap, used in (
+            (HARNESS, any(profile.arguments for profile in self.profiles.values())),
+            (OPTIONS, any(setting.arguments for setting in self.settings.values())),
+        ):
+            for where, arguments in (("run.first", self.run.first), ("run.next", self.run.next)):
+                if used and gap not in arguments:
+                    raise ValueError(f"{where}: {gap} is missing, and there are arguments to stand there")
         return self
 
     def _templates(self) -> Iterator[tuple[str, str, frozenset[str]]]:
         """Every template: where it is, what it says, and what it may name besides."""
         nothing, an_id = frozenset[str](), frozenset({ID_GAP})
-        for place, argument in enumerate(self.run.first):
-            yield f"run.first[{place}]", argument, nothing
-        for place, argument in enumerate(self.run.next):
-            yield f"run.next[{place}]", argument, an_id
-        for name, value in self.env.set.items():
-            yield f"env.set.{name}", value, nothing
-        for name, content in self.state.files.items():
-            yield f"state.files.{name}", content, nothing
+        chosen = frozenset({NEW_ID_GAP}) if self.chat.id == "chosen" else nothing
+        later = an_id | (chosen if self.chat.turn == "fork" else nothing)
+        lists = {"run.first": (self.run.first, chosen), "run.next": (self.run.next, later)}
+        tables = {"env.set": self.env.set, "state.files": self.state.files}
+        for name, setting in self.settings.items():
+            lists[f"settings.{name}.arguments"] = setting.arguments, frozenset({name})
+        for called, profile in self.profiles.items():
+            lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
+            tables[f"profiles.{called}.set"] = profile.set
+        for key, (arguments, also) in lists.items():
+            for place, argument in enumerate(arguments):
+                if not (key.startswith("run.") and argument in (HARNESS, OPTIONS)):
+                    yield f"{key}[{place}]", argument, also
+        for key, values in tables.items():
+            for name, value in values.items():
+                yield f"{key}.{name}", value, nothing
         yield "state.proof", self.state.proof, an_id
 
     @property
     def reports_usage(self) -> bool:
         """Whether the client says what a turn takes in tokens, as far as this preset can read it."""
-        return self.answer.tokens_in is not None or self.answer.tokens_out is not None
+        return bool(self.answer.counted("tokens_in") or self.answer.counted("tokens_out"))
+
+    def profile(self, name: ProfileName) -> Profile:
+        """The harness profile ``name``. Raises `UserError` if the client has none that is known."""
+        if name not in self.profiles:
+            known = ", ".join(self.profiles)
+            raise UserError(f"the client {self.name} has no harness profile {name}", hint=f"it has: {known}")
+        return self.profiles[name]
 
     def settings_from(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The settings that the wrapper's ``environment`` gives."""
@@ -195,21 +183,26 @@ class Preset(Part):
         }
 
     def complete(self, given: Mapping[str, str]) -> dict[str, str]:
-        """A value for every setting. Raises `UserError` for one that is unknown, missing or not one line."""
+        """A value for every setting that needs one. Raises `UserError` for one that is missing or unfit."""
         for name, value in given.items():
             if name not in self.settings:
                 known = ", ".join(self.settings) or "none"
                 raise UserError(f"the client {self.name} has no setting {name}", hint=f"it has: {known}")
             if not value.isprintable():
                 raise UserError(f"the setting {name} of the client {self.name} must be one line of text")
-        return {name: self._value(name, given) for name in self.settings}
+        values = {name: self._value(name, given) for name in self.settings}
+        return {name: value for name, value in values.items() if value is not None}
 
-    def _value(self, name: str, given: Mapping[str, str]) -> str:
+    def _value(self, name: str, given: Mapping[str, str]) -> str | None:
         setting = self.settings[name]
         value = given.get(name, setting.default)
-        if value is None:
+        if value is None and not setting.may_be_left_out:
             also = f", or the variable {setting.variable}" if setting.variable else ""
             raise UserError(f"the client {self.name} needs the setting {name}{also}", hint=setting.help)
+        if value is not None and setting.pattern and not re.fullmatch(setting.pattern, value):
+            raise UserError(
+                f"the setting {name} of the client {self.name} cannot be {value!r}", hint=setting.help
+            )
         return value
 
 

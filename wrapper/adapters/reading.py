@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from consilium.messages import MAX_COUNT, MAX_USD, Usage
+from consilium.messages import MAX_COUNT, MAX_USD
 from wrapper.clean import clean_line, clean_text, decode_output
 
 if TYPE_CHECKING:
-    from wrapper.adapters.presets import AnswerPlaces
+    from collections.abc import Iterator
+
+    from wrapper.adapters.parts import AnswerPlaces, Counter
 
 MODEL_CHARS = 200
 """As long as a `messages.Label` may be."""
+
+REFUSED_CHARS, MAX_REFUSED = 300, 50
+
+COUNTERS: tuple[Counter, ...] = ("tokens_in", "tokens_out", "tokens_cached", "usd")
 
 Json = Any  # whatever a client prints
 
@@ -24,41 +30,131 @@ class Unreadable(ValueError):  # noqa: N818 - a state of the output, told as one
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One turn as the client tells it: which chat answered, what, and at what cost. ``text`` is cleaned."""
+    """One turn as the client tells it: which chat answered, what, and at what cost. ``text`` is cleaned.
+
+    ``counters`` are as printed, so that some may be those of the whole chat. ``calls`` is how often the
+    model was asked. Unknown is None, or not there. ``refused`` tells what the client was not allowed to do.
+    """
 
     id: str | None
     text: str
-    usage: Usage
+    model: str | None
+    counters: dict[Counter, float]
+    calls: int | None
+    refused: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What an output says of a failure: whether there was one, and the client's words, which may be empty."""
+
+    failed: bool
+    words: str
+
+
+class _Output:
+    """An output, and the places in it."""
+
+    def __init__(self, output: bytes, places: AnswerPlaces) -> None:
+        """Raises `Unreadable`."""
+        self._lines = places.lines
+        text = decode_output(output)
+        if places.format == "json":
+            self._documents = [_parsed(text)]
+            return
+        # "\n" alone ends a line: clients print U+2028 as it is.
+        self._documents = [
+            document for line in text.split("\n") if isinstance(document := _or_none(line), dict)
+        ]
+        if not self._documents:
+            raise Unreadable("its output is not lines of JSON")
+        if places.end is not None and next(self._known_as(places.end), None) is None:
+            raise Unreadable(f"its output breaks off: there is no {places.end} line")
+
+    def at(self, place: str | None) -> Json:
+        """The value at ``place``, in the last line of that name; None if there is none."""
+        found = None
+        for document, pointer in self._where(place):
+            found = _at(document, pointer)
+        return found
+
+    def each(self, place: str | None) -> Iterator[Json]:
+        """The values at ``place`` in every line of that name; the members of one that is a list."""
+        for document, pointer in self._where(place):
+            found = _at(document, pointer)
+            yield from found if isinstance(found, list) else () if found is None else (found,)
+
+    def _where(self, place: str | None) -> Iterator[tuple[Json, str]]:
+        name, slash, pointer = (place or "").partition("/")
+        if place is not None:
+            for document in self._known_as(name) if name else self._documents:
+                yield document, slash + pointer
+
+    def _known_as(self, name: str) -> Iterator[Json]:
+        for document in self._documents:
+            if all(_at(document, pointer) == value for pointer, value in self._lines[name].items()):
+                yield document
 
 
 def read_answer(output: bytes, places: AnswerPlaces) -> Reading:
     """Find the answer in a client's standard output. Raises `Unreadable`."""
-    document = _document(output)
-    text = _at(document, places.text)
+    found = _Output(output, places)
+    text = found.at(places.text)
+    if text is None and places.format == "json_lines" and places.end is not None:
+        text = ""  # the turn is told to its end, and held no text
     if not isinstance(text, str):
         raise Unreadable(f"its output holds no text at {places.text}")
-    chat = _at(document, places.id)
-    usage = Usage(
-        tokens_in=_count(_at(document, places.tokens_in)),
-        tokens_out=_count(_at(document, places.tokens_out)),
-        tokens_cached=_count(_at(document, places.tokens_cached)),
-        usd=_amount(_at(document, places.usd)),
-        model=_label(_at(document, places.model)),
+    chat = found.at(places.id)
+    refused = (
+        clean_line(json.dumps(one, ensure_ascii=False), REFUSED_CHARS) for one in found.each(places.refused)
     )
-    return Reading(chat if isinstance(chat, str) else None, clean_text(text), usage)
+    return Reading(
+        id=chat if isinstance(chat, str) else None,
+        text=clean_text(text),
+        model=_label(found.at(places.model)),
+        counters=dict(_counters(found, places)),
+        calls=_count(found.at(places.calls)),
+        refused=tuple(refused)[:MAX_REFUSED],
+    )
 
 
-def _document(output: bytes) -> Json:
+def read_complaint(output: bytes, places: AnswerPlaces) -> Complaint:
+    """What a client's standard output says of a failure; an output that nobody understands says nothing."""
+    try:
+        found = _Output(output, places.model_copy(update={"end": None}))
+    except Unreadable:
+        return Complaint(failed=False, words="")
+    told = (found.at(place) for place in places.words)
+    words = next((clean for text in told if isinstance(text, str) and (clean := clean_text(text))), "")
+    return Complaint(failed=bool(found.at(places.failed)), words=words)
+
+
+def _counters(found: _Output, places: AnswerPlaces) -> Iterator[tuple[Counter, float]]:
+    for counter in COUNTERS:
+        read = _amount if counter == "usd" else _count
+        values = [read(found.at(place)) for place in places.counted(counter)]
+        if values and None not in values:
+            yield counter, sum(cast("list[float]", values))
+
+
+def _parsed(text: str) -> Json:
     try:
         # Not strict: clients put raw control characters into strings.
-        return json.loads(decode_output(output), strict=False)
+        return json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"its output is not JSON: {error}") from None
 
 
-def _at(document: Json, pointer: str | None) -> Json:
+def _or_none(line: str) -> Json:
+    try:
+        return _parsed(line)
+    except Unreadable:
+        return None
+
+
+def _at(document: Json, pointer: str) -> Json:
     """The value at an RFC 6901 pointer, or None where there is none: to a client, absent is unknown."""
-    for step in pointer.split("/")[1:] if pointer is not None else ():
+    for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict):
             document = document.get(key)
@@ -66,7 +162,7 @@ def _at(document: Json, pointer: str | None) -> Json:
             document = document[int(key)]
         else:
             return None
-    return document if pointer is not None else None
+    return document
 
 
 def _count(value: Json) -> int | None:

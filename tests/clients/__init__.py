@@ -1,0 +1,1 @@
+"""The real clients, driven before a stub provider."""

@@ -1,0 +1,165 @@
+"""The real clients, pinned in `pinned/`, installed by `make .venv/.clients`, in seats of ours before a stub.
+
+Each test that asks for a client that is not installed is skipped; ``CONSILIUM_REQUIRE_CLIENTS=1`` makes
+that a failure. Keys are the stub's, homes are private, and nothing but loopback is spoken to.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from leftovers import VARIABLE, Leftovers
+from providers.script import SECRET
+
+from consilium.messages import Fault, PromptSent
+from wrapper.adapters.native import NativeAdapter
+from wrapper.adapters.presets import load_preset
+from wrapper.sandbox import Bounds
+
+if TYPE_CHECKING:
+    from providers.stub import Stub
+
+INSTALLED = Path(__file__).parents[2] / ".venv" / "clients"
+SYSTEM = "You are a sceptic called Zeno. You answer in plain prose."
+BOUNDS = Bounds(overall=120)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client as the tests configure it. ``{url}`` in a value is where the stub is."""
+
+    preset: str
+    installed_as: str
+    env: dict[str, str]
+    passed: tuple[str, ...]
+    settings: dict[str, str] = field(default_factory=dict)
+    reports_usd: bool = True
+    cached_apart: bool = True
+    """Whether what is read from a cache comes on top of the input that the API tells."""
+    shell_tool: tuple[str, str] = ("Bash", "command")
+    """The tool that runs a command, and what it calls the command."""
+    tells_refusals: bool = True
+    ignores_its_home: bool = True
+    """Whether a restricted client ignores even what stands in the folder of its state."""
+    faults: dict[str, tuple[Fault, PromptSent, str]] = field(default_factory=dict)
+    """What becomes of each act of the stub: fault, whether the prompt was sent, words of the sentence."""
+    no_key: str = ""
+    limit_bytes: int = 9_000_000
+
+    def environment(self, stub: Stub, leftovers: Leftovers, home: Path) -> dict[str, str]:
+        """The environment of a wrapper that drives this client."""
+        programs = INSTALLED / self.installed_as / "node_modules" / ".bin"
+        why = None
+        if shutil.which("node") is None:
+            why = "node is not installed"
+        elif not (programs / load_preset(self.preset).executable).exists():
+            why = f"{self.installed_as} is not installed: make .venv/.clients"
+        if why is not None:
+            if os.environ.get("CONSILIUM_REQUIRE_CLIENTS") == "1":
+                pytest.fail(why)
+            pytest.skip(why)
+        home.mkdir(exist_ok=True)
+        own = {name: value.format(url=stub.url) for name, value in self.env.items()}
+        return {**leftovers.env, "PATH": f"{programs}:/usr/bin:/bin", "HOME": str(home), **own}
+
+
+REFUSED = (Fault.CLIENT_ERROR, PromptSent.YES)
+
+ANTHROPIC_FAULTS = {
+    "400": (*REFUSED, "API Error: 400 the stub was told to answer 400"),
+    "401": (*REFUSED, "Failed to authenticate. API Error: 401 the stub was told"),
+    "403": (*REFUSED, "Failed to authenticate. API Error: 403 the stub was told"),
+    "404": (*REFUSED, "There's an issue with the selected model"),
+    "429": (Fault.QUOTA, PromptSent.YES, "Request rejected (429)"),
+    "500": (*REFUSED, "API Error: 500 the stub was told to answer 500"),
+    "529": (*REFUSED, "529"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "nothing is left of what was paid for"),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "Connection dropped"),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
+}
+
+OPENAI_FAULTS = {
+    "400": (*REFUSED, "the stub was told to answer 400"),
+    "401": (*REFUSED, "unexpected status 401 Unauthorized: the stub was told"),
+    "403": (*REFUSED, "unexpected status 403 Forbidden: the stub was told"),
+    "404": (*REFUSED, "unexpected status 404 Not Found: the stub was told"),
+    "429": (Fault.QUOTA, PromptSent.YES, "429 Too Many Requests"),
+    "500": (*REFUSED, "experiencing high demand"),
+    "529": (*REFUSED, "unexpected status 529"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "Quota exceeded. Check your plan and billing details."),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "stream disconnected before completion"),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
+}
+
+CLIENTS = {
+    client.preset: client
+    for client in (
+        Client(
+            "claude",
+            "claude",
+            env={"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": SECRET},
+            passed=("ANTHROPIC_API_KEY",),
+            settings={"model": "claude-opus-4-8"},
+            faults=ANTHROPIC_FAULTS,
+            no_key="Not logged in",
+        ),
+        Client(
+            "glm-code",
+            "claude",
+            env={"GLM_BASE_URL": "{url}/api/anthropic", "ANTHROPIC_AUTH_TOKEN": SECRET},
+            passed=("ANTHROPIC_AUTH_TOKEN",),
+            settings={"api_base": "{url}/api/anthropic"},
+            reports_usd=False,
+            faults=ANTHROPIC_FAULTS,
+            no_key="Not logged in",
+        ),
+        Client(
+            "codex",
+            "codex",
+            env={"CODEX_BASE_URL": "{url}/v1", "CODEX_API_KEY": SECRET},
+            passed=("CODEX_API_KEY",),
+            settings={"api_base": "{url}/v1"},
+            reports_usd=False,
+            cached_apart=False,
+            shell_tool=("exec_command", "cmd"),
+            tells_refusals=False,
+            ignores_its_home=False,
+            faults=OPENAI_FAULTS,
+            no_key="Missing environment variable: `CODEX_API_KEY`",
+            limit_bytes=1_100_000,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seats:
+    """Makes seats of one client; each call is another life of the wrapper."""
+
+    client: Client
+    stub: Stub
+    folder: Path
+    leftovers: Leftovers
+
+    def plan(self) -> tuple[str, dict[str, str], str, dict[str, str], tuple[str, ...]]:
+        """What a seat is made of: preset, settings, folder, environment, names of what is passed on."""
+        settings = {key: value.format(url=self.stub.url) for key, value in self.client.settings.items()}
+        ours = self.client.environment(self.stub, self.leftovers, self.folder / "person")
+        folder = str(self.folder / "seat")
+        return self.client.preset, settings, folder, ours, (VARIABLE, *self.client.passed)
+
+    def make(self, name: str = "seat", **choices: Any) -> NativeAdapter:
+        """A seat whose state is in the folder ``name``."""
+        preset, settings, _, ours, passed = self.plan()
+        settings |= choices.pop("settings", {})
+        usual: dict[str, Any] = {
+            "environment": ours | choices.pop("env", {}),
+            "bounds": BOUNDS,
+            "passed": passed,
+        }
+        return NativeAdapter(load_preset(preset), settings, self.folder / name, **{**usual, **choices})

@@ -1,0 +1,72 @@
+"""A whole debate of real clients: `consilium up`, an Arbiter, wrappers over TLS, clients before the stub."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from leftovers import Leftovers
+
+from clients.kit import CLIENTS
+from consilium.records import TurnOutcome, TurnRecord
+from consilium.transcript import read_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from providers.stub import Stub
+
+pytest_plugins = ("clients.fixtures",)
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(400)]
+
+COUNCIL = """\
+topic: Should @/etc/passwd be read, or $skill be used?
+participants:
+  - {name: claude, preset: claude, model: claude-opus-4-8, role: sceptic, env: [ANTHROPIC_API_KEY]}
+  - {name: codex, preset: codex, role: pragmatist, env: [CODEX_API_KEY]}
+  - {name: glm, preset: glm-code, role_prompt: Count what it costs., env: [ANTHROPIC_AUTH_TOKEN]}
+caps: {max_rounds: 9}
+limits: {turn_seconds: 90}
+"""
+
+
+def test_three_real_clients_debate_to_the_end(stub: Stub, leftovers: Leftovers, tmp_path: Path) -> None:
+    env: dict[str, str] = {}
+    paths = []
+    for client in CLIENTS.values():
+        own = client.environment(stub, leftovers, tmp_path / "person")
+        paths += [path for path in own["PATH"].split(":") if path not in paths]
+        env |= own
+    env |= {"PATH": ":".join([*paths, leftovers.env["PATH"]]), "CONSILIUM_MODEL_URL": "http://127.0.0.1:9/v1"}
+    (tmp_path / "council.yaml").write_text(COUNCIL)
+    ports = ("--control-port", "0", "--data-port", "0", "--admin-port", "0", "--metrics-port", "0")
+    words = ["up", "-f", "council.yaml", "--dir", "debate", "--json", *ports]
+    told = subprocess.run(
+        [sys.executable, "-P", "-m", "consilium", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**env, "PYTHONPATH": ":".join(sys.path)},
+        timeout=350,
+    )
+    assert told.returncode == 0, told.stderr + told.stdout
+    records, torn = read_records(tmp_path / "debate" / "transcript.jsonl")
+    assert torn is None
+    turns = [stored.entry for stored in records if isinstance(stored.entry, TurnRecord)]
+    assert [turn.outcome for turn in turns] == [TurnOutcome.SPEECH] * 9
+    assert [turn.participant_id.split("_")[0] for turn in turns] == ["claude", "codex", "glm"] * 3
+    for turn in turns:
+        assert turn.text is not None
+        assert turn.text.startswith("I have seen ")
+        assert turn.usage is not None
+        assert turn.usage.tokens_in
+    costs = [turn.usage.usd for turn in turns if turn.usage is not None]
+    assert all(cost is not None for cost in costs[::3]), "Claude Code tells what a turn cost"
+    assert costs[0] == pytest.approx(costs[6] or 0, rel=0.05), "a turn's own cost, not the chat's"
+    assert sorted(len(turn.prompts) for turn in stub.turns) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert all(turn.tools == () for turn in stub.turns)
+    assert not [request for request in stub.requests if "root:x:" in json.dumps(request.body)]

@@ -1,0 +1,1 @@
+"""Stub providers that speak the APIs of the real ones."""

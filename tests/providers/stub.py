@@ -1,0 +1,206 @@
+"""A stub provider on loopback that speaks the APIs of the real ones, and writes down what it was sent.
+
+`python -m providers` (with ``tests`` on the path) serves one for a person or for a container.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+
+from providers import anthropic, responses
+from providers.script import ACTS, STATUSES, Act, Heard, ordered, reply_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from providers.script import Reply
+
+    class Api(Protocol):
+        """What a module of an API offers."""
+
+        PATH: str
+
+        def key_is_known(self, headers: Mapping[str, str]) -> bool: ...
+        def hear(self, body: dict[str, Any]) -> Heard: ...
+        def whole(self, reply: Reply, model: str) -> dict[str, Any]: ...
+        def events(self, reply: Reply, model: str) -> Iterator[dict[str, Any]]: ...
+        def error(self, status: int, words: str, *, quota: bool) -> dict[str, Any]: ...
+
+
+APIS = cast("tuple[Api, ...]", (anthropic, responses))
+
+MAX_BODY = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as it came: ``heard`` is None for what belongs to no API that we speak."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    heard: Heard | None
+    act: Act
+
+
+class Stub:
+    """A provider for as long as the context lasts. ``url`` is where it is, ``requests`` what it was sent."""
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.requests: list[Request] = []
+        self.script: deque[Act] = deque()
+        """What is done with the coming requests, one after the other, in place of what the prompts order."""
+        self._over = threading.Event()
+        self._server = _Server((host, port), _Handler)
+        self._server.stub = self
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The provider's address, without a path."""
+        host, port = self._server.server_address[:2]
+        return f"http://{host!s}:{port}"
+
+    @property
+    def turns(self) -> list[Heard]:
+        """The model requests, oldest first."""
+        return [request.heard for request in self.requests if request.heard is not None]
+
+    def will(self, *names: str) -> None:
+        """Do these with the coming requests; ``answer`` is an answer."""
+        for name in names:
+            act, _, argument = name.partition(" ")
+            assert act in ACTS or act == "answer", f"the stub cannot do {act}"
+            self.script.append(Act(act, argument))
+
+    def wait_for_turns(self, number: int, seconds: float = 30) -> None:
+        """Return as soon as there were that many model requests; blocking."""
+        until = time.monotonic() + seconds
+        while len(self.turns) < number:
+            assert time.monotonic() < until, f"{len(self.turns)} model requests in {seconds} s"
+            time.sleep(0.02)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def act_for(self, heard: Heard) -> Act:
+        """What shall be done with this request."""
+        return self.script.popleft() if self.script else ordered(heard)
+
+    def wait(self, connection: socket.socket) -> None:
+        """Say nothing until the client has gone, or the stub has to."""
+        connection.settimeout(0.1)
+        while not self._over.is_set():
+            try:
+                if not connection.recv(4096):
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+    stub: Stub
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever hangs up in the middle is a client that was ended: nothing to be told of."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_POST(self) -> None:
+        api = next((api for api in APIS if self.path.partition("?")[0].endswith(api.PATH)), None)
+        length = min(int(self.headers.get("content-length", 0)), MAX_BODY)
+        raw = self.rfile.read(length)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            body = json.loads(raw)
+            heard = api.hear(body) if api else None
+        except (ValueError, KeyError, TypeError) as problem:
+            return self._json(400, {"error": f"the stub does not understand this: {problem!r}"})
+        act = self.server.stub.act_for(heard) if heard else Act()
+        self.server.stub.requests.append(Request("POST", self.path, headers, body, heard, act))
+        if api is None or heard is None:
+            return self._json(404, {"error": "the stub has nothing here"})
+        if not api.key_is_known(headers):
+            return self._json(401, api.error(401, "the stub does not know this key", quota=False))
+        return self._answer(api, heard, act)
+
+    def do_GET(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.stub.requests.append(Request(self.command, self.path, headers, {}, None, Act()))
+        # 426: Codex asks for a WebSocket first, and then does without.
+        self._json(426 if "upgrade" in headers else 404, {"error": "the stub has nothing here"})
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class calls it so
+        """Say nothing: the requests are written down."""
+
+    def _answer(self, api: Api, heard: Heard, act: Act) -> None:
+        if act.name in STATUSES:
+            status, quota = STATUSES[act.name], act.name == "quota"
+            words = f"the stub was told to answer {act.name}: {ACTS[act.name].partition(';')[0]}"
+            after = {"retry-after": act.argument or "1"} if act.name == "429" else {}
+            return self._json(status, api.error(status, words, quota=quota), after)
+        if act.name == "hang":
+            self.close_connection = True
+            return self.server.stub.wait(self.connection)
+        reply = reply_to(heard, act)
+        if heard.streamed:
+            return self._stream(list(api.events(reply, heard.model)), act)
+        if act.name in ("cut", "hang_midway"):
+            self.close_connection = True
+            return None if act.name == "cut" else self.server.stub.wait(self.connection)
+        return self._json(200, api.whole(reply, heard.model))
+
+    def _stream(self, events: list[dict[str, Any]], act: Act) -> None:
+        broken = act.name in ("cut", "hang_midway")
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        for event in events[:4] if broken else events:
+            # Not ASCII: control characters travel as they would from a provider.
+            data = json.dumps(event, ensure_ascii=False)
+            self.wfile.write(f"event: {event['type']}\ndata: {data}\n\n".encode("utf-8", "surrogatepass"))
+        self.wfile.flush()
+        if act.name == "hang_midway":
+            self.server.stub.wait(self.connection)
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _json(self, status: int, document: dict[str, Any], headers: Mapping[str, str] | None = None) -> None:
+        data = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)

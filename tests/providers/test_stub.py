@@ -1,0 +1,281 @@
+"""The stub provider itself: what a client would see of it, by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from providers.script import ACTS, CONTROLS, SECRET, STATUSES
+from providers.stub import Stub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Json = dict[str, Any]
+
+PATIENCE = 30
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with Stub() as running:
+        yield running
+
+
+class RefusedError(Exception):
+    def __init__(self, answer: HTTPResponse, text: str) -> None:
+        self.code, self.headers, self.text = answer.status, answer.headers, text
+
+
+def send(
+    url: str,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    *,
+    headers: dict[str, str] | None = None,
+    timeout: float = PATIENCE,
+) -> str:
+    with closing(HTTPConnection(url.removeprefix("http://"), timeout=timeout)) as connection:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    if answer.status != 200:
+        raise RefusedError(answer, text)
+    return text
+
+
+class Talker:
+    """One API from the client's side: how a question is put, and where the answer stands."""
+
+    def __init__(self, stub: Stub, *, streamed: bool = True, key: str = SECRET) -> None:
+        self.stub, self.streamed, self.key = stub, streamed, key
+
+    def ask(self, *said: str, timeout: float = PATIENCE) -> str:
+        raise NotImplementedError
+
+    def post(self, path: str, body: Json, headers: dict[str, str], timeout: float = PATIENCE) -> Any:
+        text = send(self.stub.url, "POST", path, json.dumps(body).encode(), headers=headers, timeout=timeout)
+        if not self.streamed:
+            return json.loads(text)
+        return [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: ")]
+
+
+class Messages(Talker):
+    def ask(self, *said: str, timeout: float = PATIENCE) -> str:
+        roles = ("user", "assistant")
+        messages = [{"role": roles[place % 2], "content": text} for place, text in enumerate(said)]
+        body = {"model": "m", "system": "s", "messages": messages, "stream": self.streamed, "tools": []}
+        told = self.post("/any/where/v1/messages?beta=true", body, {"x-api-key": self.key}, timeout)
+        if self.streamed:
+            assert [told[0]["type"], told[-1]["type"]] == ["message_start", "message_stop"]
+            return "".join(event["delta"].get("text", "") for event in told if "delta" in event)
+        return "".join(block["text"] for block in told["content"])
+
+
+class Responses(Talker):
+    def ask(self, *said: str, timeout: float = PATIENCE) -> str:
+        roles = ("user", "assistant")
+        items = [{"role": roles[place % 2], "content": text} for place, text in enumerate(said)]
+        body = {"model": "m", "input": items, "stream": self.streamed}
+        told = self.post("/v1/responses", body, {"authorization": f"Bearer {self.key}"}, timeout)
+        if self.streamed:
+            assert [told[0]["type"], told[-1]["type"]] == ["response.created", "response.completed"]
+            told = told[-1]["response"]
+        return "".join(part["text"] for item in told["output"] for part in item["content"])
+
+
+@pytest.fixture(params=[Messages, Responses])
+def api(request: pytest.FixtureRequest, stub: Stub) -> Talker:
+    made: Talker = request.param(stub)
+    return made
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_an_answer_tells_what_was_sent(api: Talker, streamed: bool) -> None:
+    api.streamed = streamed
+    assert api.ask("first") == "I have seen 1 user messages; last: first"
+    assert api.ask("first", "an answer", "second") == "I have seen 2 user messages; last: second"
+    assert api.stub.turns[-1].said == (("user", "first"), ("assistant", "an answer"), ("user", "second"))
+    assert api.stub.turns[-1].streamed is streamed
+
+
+@pytest.mark.parametrize("act", STATUSES)
+def test_an_error_is_given_as_long_as_the_prompt_asks_for_it(api: Talker, act: str) -> None:
+    for _ in range(2):
+        with pytest.raises(RefusedError) as raised:
+            api.ask("first", "an answer", f"please <<{act}>>")
+        assert raised.value.code == STATUSES[act]
+        assert f"the stub was told to answer {act}" in raised.value.text
+    assert api.ask(f"please <<{act}>>", "an answer", "second").endswith("last: second")
+
+
+def test_too_many_requests_come_with_the_time_to_wait(api: Talker) -> None:
+    with pytest.raises(RefusedError) as raised:
+        api.ask("<<429 7>>")
+    assert raised.value.headers["retry-after"] == "7"
+
+
+def test_a_used_up_quota_is_told_from_too_many_requests_where_the_api_can(stub: Stub) -> None:
+    with pytest.raises(RefusedError) as raised:
+        Responses(stub).ask("<<quota>>")
+    assert json.loads(raised.value.text)["error"]["code"] == "insufficient_quota"
+
+
+def test_a_key_that_is_not_the_stubs_is_refused(api: Talker) -> None:
+    api.key = "sk-other"
+    with pytest.raises(RefusedError) as raised:
+        api.ask("hello")
+    assert raised.value.code == 401
+
+
+@pytest.mark.parametrize("act", ["hang", "hang_midway"])
+def test_a_hang_lasts_until_the_client_gives_up(api: Talker, act: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        api.ask(f"<<{act}>>", timeout=1)
+    assert time.monotonic() - began >= 1
+    assert api.ask("and now") == "I have seen 1 user messages; last: and now"
+
+
+def test_a_hanging_request_does_not_keep_the_stub_from_ending() -> None:
+    with Stub() as stub, pytest.raises(TimeoutError):
+        Messages(stub).ask("<<hang>>", timeout=0.5)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_cut_answer_has_no_end(api: Talker, streamed: bool) -> None:
+    api.streamed = streamed
+    with pytest.raises((AssertionError, HTTPException, ConnectionError)):
+        api.ask("<<cut>>")
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_answers_that_are_hard_to_take(api: Talker, streamed: bool) -> None:
+    api.streamed = streamed
+    assert api.ask("<<empty>>") == ""
+    assert api.ask("<<controls>>") == CONTROLS
+    assert len(api.ask("<<huge 1000000>>")) == 1_000_000
+
+
+def test_acts_can_be_ordered_request_by_request(api: Talker) -> None:
+    api.stub.will("500", "answer")
+    with pytest.raises(RefusedError):
+        api.ask("hello")
+    assert api.ask("hello").endswith("hello")
+    with pytest.raises(AssertionError, match="cannot do nonsense"):
+        api.stub.will("nonsense")
+
+
+def test_what_is_no_act_is_text(api: Talker) -> None:
+    assert "nonsense" not in ACTS
+    assert api.ask("<<nonsense>>") == "I have seen 1 user messages; last: <<nonsense>>"
+
+
+def test_a_tool_is_called_once_and_its_answer_heard(stub: Stub) -> None:
+    prompt = {"role": "user", "content": '<<tool Bash {"command": "id"}>>'}
+    body: Json = {"model": "m", "messages": [prompt], "tools": [{"name": "Bash"}]}
+    talker = Messages(stub, streamed=False)
+    told = talker.post("/v1/messages", body, {"authorization": f"Bearer {SECRET}"})
+    (call,) = told["content"]
+    assert (told["stop_reason"], call["name"], call["input"]) == ("tool_use", "Bash", {"command": "id"})
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "uid=0"}
+    body["messages"] += [
+        {"role": "assistant", "content": told["content"]},
+        {"role": "user", "content": [result]},
+    ]
+    told = talker.post("/v1/messages", body, {"x-api-key": SECRET})
+    assert told["stop_reason"] == "end_turn"
+    assert stub.turns[-1].tool_results == ("uid=0",)
+    assert stub.turns[-1].tools == ("Bash",)
+
+
+def test_a_tool_of_the_other_api_is_called_once_too(stub: Stub) -> None:
+    prompt = {"role": "user", "content": '<<tool exec_command {"cmd": "id"}>>'}
+    inner = {
+        "type": "namespace",
+        "name": "functions",
+        "tools": [{"type": "function", "name": "exec_command"}],
+    }
+    body: Json = {"model": "m", "input": [{"type": "additional_tools", "tools": [inner]}, prompt]}
+    talker = Responses(stub, streamed=False)
+    key = {"authorization": f"Bearer {SECRET}"}
+    (call,) = talker.post("/v1/responses", body, key)["output"]
+    assert (call["type"], call["name"]) == ("function_call", "exec_command")
+    body["input"] += [call, {"type": "function_call_output", "call_id": call["call_id"], "output": "uid=0"}]
+    (said,) = talker.post("/v1/responses", body, key)["output"]
+    assert said["type"] == "message"
+    assert stub.turns[-1].tools == ("exec_command",)
+    assert stub.turns[-1].tool_results == ("uid=0",)
+
+
+def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) -> None:
+    reminder = {"type": "text", "text": "<system-reminder>today</system-reminder>"}
+    blocks = [reminder, {"type": "text", "text": "hello"}]
+    messages = [
+        {"role": "system", "content": "cwd"},
+        {"role": "user", "content": blocks},
+        {"role": "user", "content": [reminder]},
+    ]
+    body: Json = {"model": "m", "messages": messages, "system": [{"type": "text", "text": "one"}]}
+    Messages(stub, streamed=False).post("/v1/messages", body, {"x-api-key": SECRET})
+    assert stub.turns[-1].said == (("user", "hello"),)
+    assert stub.turns[-1].system == "one"
+    context = [{"type": "input_text", "text": "<environment_context>x</environment_context>"}]
+    items = [
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "two"}]},
+        {"type": "message", "role": "user", "content": context},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]},
+        {"type": "reasoning", "summary": []},
+    ]
+    key = {"authorization": f"Bearer {SECRET}"}
+    body = {"model": "m", "input": items, "instructions": "three"}
+    Responses(stub, streamed=False).post("/v1/responses", body, key)
+    assert stub.turns[-1].said == (("user", "hello"),)
+    assert stub.turns[-1].system == "three\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"), [({}, 404), ({"Upgrade": "websocket", "Connection": "Upgrade"}, 426)]
+)
+def test_everything_else_is_written_down_and_not_found(
+    stub: Stub, headers: dict[str, str], code: int
+) -> None:
+    with pytest.raises(RefusedError) as raised:
+        send(stub.url, "GET", "/v1/responses", headers=headers)
+    assert raised.value.code == code
+    assert [(seen.method, seen.path, seen.heard) for seen in stub.requests] == [
+        ("GET", "/v1/responses", None)
+    ]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"model": 1, "messages": [{}]}'])
+def test_what_it_does_not_understand_is_refused(stub: Stub, body: bytes) -> None:
+    with pytest.raises(RefusedError) as raised:
+        send(stub.url, "POST", "/v1/messages", body, headers={"x-api-key": SECRET})
+    assert raised.value.code == 400
+
+
+def test_a_person_can_serve_one_until_standard_input_ends() -> None:
+    served = subprocess.Popen(
+        [sys.executable, "-m", "providers"],
+        cwd=Path(__file__).parents[1],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert served.stdin is not None
+    assert served.stdout is not None
+    with served:
+        ready = json.loads(served.stdout.readline())
+        with pytest.raises(RefusedError):
+            send(ready["url"], "POST", "/v1/nothing", b"{}")
+        served.stdin.close()
+        assert served.wait(PATIENCE) == 0

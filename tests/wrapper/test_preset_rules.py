@@ -1,0 +1,268 @@
+"""The rules of a preset beyond those that `llm` needs, told on the presets that need them; and JSON Lines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from consilium.errors import UserError
+from wrapper.adapters.parts import AnswerPlaces, Version
+from wrapper.adapters.presets import load_preset, read_preset
+from wrapper.adapters.reading import Complaint, Unreadable, read_answer, read_complaint
+
+PACKAGED = Path(__file__).parents[2] / "wrapper" / "presets"
+
+
+def refusal(folder: Path, name: str, old: str, new: str) -> str:
+    """What is said of the preset ``name`` with one thing changed."""
+    text = (PACKAGED / f"{name}.toml").read_text()
+    assert old in text
+    path = folder / f"{name}.toml"
+    path.write_text(text.replace(old, new))
+    with pytest.raises(UserError) as refused:
+        read_preset(path)
+    return refused.value.message
+
+
+MISTAKES = [
+    (
+        "claude",
+        '"--fork-session", "--session-id", "{new_id}"',
+        '"--x"',
+        "run.next: {new_id} is missing, which says",
+    ),
+    (
+        "claude",
+        '"--session-id", "{new_id}"',
+        '"--x"',
+        "run.first: {new_id} is missing, which says in which chat",
+    ),
+    ("claude", '"--resume", "{id}",', "", "run.next: {id} is missing, which says in which chat"),
+    (
+        "claude",
+        '"{harness}", ',
+        "",
+        "run.first: {harness} is missing, and there are arguments to stand there",
+    ),
+    ("claude", '"{options}", ', "", "run.first: {options} is missing, and there are arguments"),
+    ("claude", '"{harness}", ', '"{harness}", "{model}", ', "run.first[5]: nothing is called {model} here"),
+    ("claude", 'id = "chosen"', 'id = "guessed"', "chat.id: Input should be 'chosen' or 'told'"),
+    ("claude", 'id = "chosen"', 'id = "told"', "nothing is called {new_id} here"),
+    ("claude", 'turn = "fork"', 'turn = "same"', "run.next[10]: nothing is called {new_id} here"),
+    ("claude", "[0-9a-f]{8}(", "[0-9a-f]{8}((", "chat.pattern: missing )"),
+    ("claude", 'known_good = "2.1.332"', 'known_good = "2.1.331"', "version: known_good: 2.1.331 is below"),
+    (
+        "claude",
+        'end = "result"',
+        'end = "end"',
+        "answer: end: end is not one of the lines; there is result, said",
+    ),
+    (
+        "claude",
+        'id = "result/',
+        'id = "results/',
+        "answer: id: results/session_id: begin with the name of a line",
+    ),
+    ("claude", 'words = ["result/', 'words = ["/', "answer: words: /result: begin with the name of a line"),
+    (
+        "claude",
+        'format = "json_lines"',
+        'format = "json"',
+        "answer: lines and end are for the format json_lines",
+    ),
+    ("claude", 'cumulative = ["usd"]', 'cumulative = ["gold"]', "answer.cumulative.0: Input should be"),
+    ("glm-code", 'refused = "', 'cumulative = ["usd"]\nrefused = "', "answer: cumulative: usd has no place"),
+    ("claude", "[profiles.native]", "[profiles.wild]", "profiles.wild.[key]: Input should be"),
+    (
+        "claude",
+        '"{system_file}",\n]',
+        '"{file}",\n]',
+        "profiles.restricted.arguments[10]: nothing is called {file}",
+    ),
+    (
+        "claude",
+        '"--model", "{model}"]',
+        '"--model", "{effort}"]',
+        "settings.model.arguments[1]: nothing is called",
+    ),
+    ("codex", "pattern = '[a-z]+'", "pattern = '[a-z+'", "settings.effort.pattern: unterminated"),
+    ("codex", 'each = "/models"', 'each = "models"', "state.derived.catalog.json.each: "),
+    ("llm", 'id = "/0/conv', 'id = "x/0/conv', "answer: id: x/0/conversation_id: the format json has one"),
+    ("llm", "[profiles.restricted]\n[profiles.native]", "[profiles]", "profiles: restricted, native or both"),
+    (
+        "llm",
+        "[settings.model]",
+        "[settings.harness]\nhelp='x'\n[settings.model]",
+        "settings: harness has a meaning",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "words"), MISTAKES)
+def test_a_mistake_in_a_preset_is_named(tmp_path: Path, name: str, old: str, new: str, words: str) -> None:
+    assert words in refusal(tmp_path, name, old, new)
+
+
+def test_a_setting_that_does_not_fit_is_refused_with_what_it_is_for() -> None:
+    with pytest.raises(UserError, match="effort of the client codex cannot be 'high\"'") as refused:
+        load_preset("codex").complete({"effort": 'high"'})
+    assert "low, medium, high" in refused.value.hint
+
+
+def test_a_setting_that_only_adds_arguments_may_be_left_out() -> None:
+    assert load_preset("claude").complete({}) == {}
+    assert load_preset("claude").complete({"model": "opus"}) == {"model": "opus"}
+
+
+def test_a_profile_that_a_client_has_not_is_refused() -> None:
+    preset = load_preset("llm")
+    only = preset.model_copy(update={"profiles": {"restricted": preset.profiles["restricted"]}})
+    with pytest.raises(UserError, match="llm has no harness profile native\n  it has: restricted"):
+        only.profile("native")
+
+
+@pytest.mark.parametrize("name", ["claude", "glm-code", "codex"])
+def test_no_profile_lets_a_client_do_what_nobody_allowed(name: str) -> None:
+    text = (PACKAGED / f"{name}.toml").read_text()
+    assert not [
+        word for word in ("dangerously", "bypass", "yolo", "full-auto", "full-access") if word in text
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "older", "newer"),
+    [("2.1.331", True, False), ("2.1.332", False, False), ("2.1.333", False, True), ("3.0", False, True)],
+)
+def test_a_version_is_judged_by_its_numbers(version: str, older: bool, newer: bool) -> None:
+    known = load_preset("claude").version
+    assert (known.is_older(version), known.is_newer(version)) == (older, newer)
+
+
+def test_a_version_counts_as_precisely_as_the_known_one_is_written() -> None:
+    known = Version(argv=("-V",), pattern="(.*)", minimum="0.36", known_good="0.36")
+    assert not known.is_newer("0.36.9")
+    assert known.is_newer("0.37")
+    with pytest.raises(ValidationError, match="below the minimum"):
+        Version(argv=("-V",), pattern="(.*)", minimum="0.36", known_good="0.35")
+
+
+# --- JSON Lines ------------------------------------------------------------------------------------------
+
+PLACES = AnswerPlaces(
+    format="json_lines",
+    lines={
+        "begun": {"/type": "begun"},
+        "said": {"/type": "item", "/item/kind": "text"},
+        "done": {"/type": "done"},
+    },
+    end="done",
+    id="begun/id",
+    text="said/item/text",
+    failed="done/error",
+    words=("done/error/why", "done/error/more/0"),
+    calls="done/calls",
+    refused="done/refused",
+    tokens_in=("done/n/new", "done/n/old"),
+)
+
+BEGUN: dict[str, Any] = {"type": "begun", "id": "c1"}
+DONE: dict[str, Any] = {"type": "done", "calls": 1}
+
+
+def item(text: str, kind: str = "text") -> dict[str, Any]:
+    return {"type": "item", "item": {"kind": kind, "text": text}}
+
+
+def lines(*documents: object) -> bytes:
+    return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in documents).encode()
+
+
+def test_the_last_line_of_a_name_counts_and_others_are_passed_over() -> None:
+    said = lines(
+        BEGUN, {"type": "news"}, item("thinking"), item("secret", "thought"), item("the answer"), 7, DONE
+    )
+    told = read_answer(b"not JSON\n" + said, PLACES)
+    assert (told.id, told.text, told.calls) == ("c1", "the answer", 1)
+
+
+def test_a_separator_inside_a_text_ends_no_line() -> None:
+    assert read_answer(lines(BEGUN, item("one\u2028two\u0085three"), DONE), PLACES).text == "one\ntwo\nthree"
+
+
+def test_places_of_a_count_are_added_up_or_unknown_together() -> None:
+    for told, counters in (
+        ({"new": 3, "old": 4}, {"tokens_in": 7}),
+        ({"new": 3}, {}),
+        ({"new": 3, "old": -1}, {}),
+    ):
+        assert read_answer(lines(BEGUN, item("x"), {**DONE, "n": told}), PLACES).counters == counters
+
+
+def test_an_end_without_a_text_is_an_empty_answer() -> None:
+    assert read_answer(lines(BEGUN, DONE), PLACES).text == ""
+
+
+def test_what_was_refused_is_listed_in_bounded_clean_lines() -> None:
+    refused = [{"tool": "Bash\x1b[2J", "x": "y" * 1000}, None, "touch"]
+    told = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": refused}), PLACES).refused
+    assert len(told) == 3
+    assert all(len(line) <= 300 and line.isprintable() for line in told)
+    assert told[2] == '"touch"'
+    many = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": [{}] * 500}), PLACES).refused
+    assert len(many) == 50
+    alone = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": "rm"}), PLACES).refused
+    assert alone == ('"rm"',)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (b"", "not lines of JSON"),
+        (b"Sure!\n[]\n7\n", "not lines of JSON"),
+        (lines(BEGUN, item("x")), "breaks off: there is no done line"),
+        (lines(BEGUN, item("x")) + b'{"type": "do', "breaks off"),
+        (lines(BEGUN, item("x"), {"type": ["done"]}), "breaks off"),
+    ],
+)
+def test_an_output_without_its_end_is_unreadable(said: bytes, words: str) -> None:
+    with pytest.raises(Unreadable, match=words):
+        read_answer(said, PLACES)
+
+
+def test_without_an_end_line_a_missing_text_is_unreadable() -> None:
+    with pytest.raises(Unreadable, match="no text at said/item/text"):
+        read_answer(lines(BEGUN), PLACES.model_copy(update={"end": None}))
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        (b"", Complaint(failed=False, words="")),
+        (lines(BEGUN), Complaint(failed=False, words="")),
+        (lines({**DONE, "error": None}), Complaint(failed=False, words="")),
+        (lines({**DONE, "error": {"why": "no \x1b[31mkey"}}), Complaint(failed=True, words="no key")),
+        (lines({**DONE, "error": {"why": " ", "more": ["that"]}}), Complaint(failed=True, words="that")),
+        (lines({**DONE, "error": True}), Complaint(failed=True, words="")),
+    ],
+)
+def test_a_complaint_is_found_where_the_preset_says(said: bytes, complaint: Complaint) -> None:
+    assert read_complaint(said, PLACES) == complaint
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.recursive(st.none() | st.text() | st.integers(), lambda inner: st.dictionaries(st.text(), inner))
+    )
+)
+def test_no_lines_raise_anything_but_unreadable(documents: list[Any]) -> None:
+    with contextlib.suppress(Unreadable):
+        read_answer(lines(*documents, BEGUN, DONE), PLACES)
+    read_complaint(lines(*documents), PLACES)

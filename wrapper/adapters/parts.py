@@ -1,0 +1,245 @@
+"""The parts of a preset: each is one table of its file. `wrapper.adapters.presets` joins them.
+
+Nothing is optional by accident: an unknown key is refused, and what is left out means what is written here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from consilium.messages import Fault, PromptSent
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+Pointer = Annotated[str, StringConstraints(pattern=r"^(/[^/]+)+$")]
+Place = Annotated[str, StringConstraints(pattern=r"^[a-z_]*(/[^/]+)+$")]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+SettingName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+LineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]*$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
+Number = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
+ProfileName = Literal["restricted", "native"]
+Counter = Literal["tokens_in", "tokens_out", "tokens_cached", "usd"]
+
+
+class Part(BaseModel):
+    """Base of a preset and of its parts: frozen, strict, deaf to nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Version(Part):
+    """How the client says its version, the oldest that is understood, and the newest that was tried."""
+
+    argv: tuple[str, ...]
+    pattern: Text
+    minimum: Number
+    known_good: Number
+
+    def is_older(self, version: str) -> bool:
+        """Whether ``version`` is below the oldest that is understood."""
+        return _numbers(version) < _numbers(self.minimum)
+
+    def is_newer(self, version: str) -> bool:
+        """Whether ``version`` is beyond the newest that was tried, as precisely as that is written."""
+        newest = _numbers(self.known_good)
+        return _numbers(version)[: len(newest)] > newest
+
+    @model_validator(mode="after")
+    def _a_version_that_was_tried_is_understood(self) -> Self:
+        if self.is_older(self.known_good):
+            raise ValueError(f"known_good: {self.known_good} is below the minimum")
+        return self
+
+
+class Setting(Part):
+    """A value from the caller, or from the wrapper's ``variable``; it has to fit ``pattern``.
+
+    Without ``default`` it has to be given, unless it only adds ``arguments``: those stand at ``{options}`` if
+    the setting has a value.
+    """
+
+    help: Text
+    default: str | None = None
+    variable: Variable | None = None
+    pattern: Text | None = None
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def may_be_left_out(self) -> bool:
+        """Whether the client can be called without it."""
+        return self.default is None and bool(self.arguments)
+
+
+class Run(Part):
+    """The arguments of a chat's first turn and of every later one, and how the turn is passed.
+
+    ``{harness}`` stands for the arguments of the harness profile, ``{options}`` for those of the settings.
+    ``lead`` is put before every prompt: what keeps the client from taking its first character for a
+    command.
+
+    ``output``: ``at_end`` for a client that prints when it is done, so that only the whole turn's time can be
+    bounded; ``streamed`` for one that prints as it goes, whose silence means something.
+    """
+
+    first: tuple[str, ...]
+    next: tuple[str, ...]
+    prompt: Literal["stdin"]
+    lead: str = ""
+    output: Literal["at_end", "streamed"]
+
+
+class Chat(Part):
+    """Who names a chat, and what a turn does to it.
+
+    ``id``: ``chosen`` is a UUID of ours, passed as ``{new_id}``; ``told`` is one that the client makes up
+    and prints. ``turn``: ``same`` goes on in the chat itself, for a client that forgets a turn that failed;
+    ``fork`` goes on in a copy with an id of its own, which becomes the seat's chat once the turn has
+    succeeded. A failed, revoked or killed turn then leaves no trace. ``model``: ``fixed`` for a client that
+    does not go on with another model in the same chat, or not as if nothing had happened.
+    """
+
+    id: Literal["chosen", "told"]
+    turn: Literal["same", "fork"]
+    model: Literal["fixed", "free"] = "free"
+    pattern: Text = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
+    """What an id looks like. It stands in arguments and in names of files, and must be nothing else there."""
+
+
+class Profile(Part):
+    """One harness profile (§3.3.B): ``restricted`` has no tools, ``native`` is the client as it is used.
+
+    ``home``: ``own`` keeps the client in the seat's folder; ``user`` lets it find the configuration and the
+    login of the person who runs the wrapper. ``system``: where the client finds the system prompt: in the
+    ``file`` that the arguments name, or ahead of the first ``prompt``.
+    """
+
+    arguments: tuple[str, ...] = ()
+    set: dict[Variable, str] = {}
+    home: Literal["own", "user"] = "own"
+    system: Literal["file", "prompt"] = "file"
+
+
+class Environment(Part):
+    """What the client gets of the wrapper's variables (``pass``), and what is set in any case."""
+
+    passed: tuple[Variable, ...] = Field(default=(), alias="pass")
+    set: dict[Variable, str] = {}
+
+
+class Derived(Part):
+    """A file of JSON that the client itself prints when it is run with ``argv``, and what is changed in it.
+
+    In each member of the list at ``each``, the keys ``drop`` are left out and the keys ``set`` are set.
+    """
+
+    argv: tuple[str, ...]
+    each: Pointer
+    drop: tuple[Text, ...] = ()
+    set: dict[Text, bool | int | str | list[str]] = {}
+
+
+class State(Part):
+    """Where the client keeps its chats.
+
+    ``variables`` are set to the seat's own folder. ``files`` are written there before the first turn; a
+    setting in them becomes a JSON string, quotes included. ``derived`` are made there by the client.
+    ``proof`` is a pattern for a file that exists as long as the chat ``{id}`` does.
+    """
+
+    variables: tuple[Variable, ...]
+    files: dict[FileName, str] = {}
+    derived: dict[FileName, Derived] = {}
+    proof: Text
+
+
+class AnswerPlaces(Part):
+    """Where in the client's output things are.
+
+    A place is a JSON pointer (RFC 6901) into the one document of the format ``json``. In ``json_lines`` the
+    name of a line stands before it: ``lines`` says by which values a line is known, and the last such line
+    counts.
+
+    ``end`` is the line without which the output breaks off. ``failed`` is true, or there at all, if the
+    turn failed whatever the exit code says; ``words`` are the places where the client says why. ``calls``
+    counts the model requests of a turn: none means that nobody was asked. ``refused`` lists what the client
+    was not allowed to do. Several places of a count are added up. ``cumulative`` counters grow over the
+    chat's life.
+    """
+
+    format: Literal["json", "json_lines"]
+    lines: dict[LineName, dict[Pointer, str | bool | int]] = {}
+    end: LineName | None = None
+    id: Place
+    text: Place
+    failed: Place | None = None
+    words: tuple[Place, ...] = ()
+    calls: Place | None = None
+    refused: Place | None = None
+    model: Place | None = None
+    tokens_in: Place | tuple[Place, ...] = ()
+    tokens_out: Place | tuple[Place, ...] = ()
+    tokens_cached: Place | tuple[Place, ...] = ()
+    usd: Place | None = None
+    cumulative: tuple[Counter, ...] = ()
+
+    def counted(self, counter: Counter) -> tuple[str, ...]:
+        """The places that make up ``counter``; none if the client does not tell."""
+        places: str | tuple[str, ...] | None = getattr(self, counter)
+        return (places,) if isinstance(places, str) else places or ()
+
+    @property
+    def all_places(self) -> tuple[tuple[str, str], ...]:
+        """Every place, with the key that it stands under."""
+        single = ("id", "text", "failed", "calls", "refused", "model")
+        named = [(key, place) for key in single if (place := getattr(self, key)) is not None]
+        named += [("words", place) for place in self.words]
+        counters: tuple[Counter, ...] = ("tokens_in", "tokens_out", "tokens_cached", "usd")
+        return (*named, *((key, place) for key in counters for place in self.counted(key)))
+
+    @model_validator(mode="after")
+    def _lines_are_those_that_there_are(self) -> Self:
+        if self.format == "json" and (self.lines or self.end):
+            raise ValueError("lines and end are for the format json_lines")
+        if self.end is not None and self.end not in self.lines:
+            raise ValueError(f"end: {self.end} is not one of the lines; there is {self._offered()}")
+        for key, place in self.all_places:
+            line = place.partition("/")[0]
+            if self.format == "json" and line:
+                raise ValueError(f"{key}: {place}: the format json has one document and no lines")
+            if self.format == "json_lines" and line not in self.lines:
+                raise ValueError(f"{key}: {place}: begin with the name of a line; there is {self._offered()}")
+        return self
+
+    @model_validator(mode="after")
+    def _cumulative_counters_are_counted(self) -> Self:
+        for counter in self.cumulative:
+            if not self.counted(counter):
+                raise ValueError(f"cumulative: {counter} has no place")
+        return self
+
+    def _offered(self) -> str:
+        return ", ".join(sorted(self.lines)) or "none"
+
+
+class KnownFault(Part):
+    """What an error message of the client means: a regular expression, searched in what it said.
+
+    Its group ``reset``, if it has one, is when a quota is full again, in the client's words or as a UNIX
+    time.
+    """
+
+    pattern: Text
+    fault: Annotated[Fault, Field(strict=False)]
+    prompt_sent: Annotated[PromptSent, Field(strict=False)] = PromptSent.MAYBE
+
+
+class Network(Part):
+    """The hosts that the client has to reach; for the egress proxy."""
+
+    hosts: tuple[Text, ...]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
