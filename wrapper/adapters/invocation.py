@@ -68,7 +68,7 @@ class Invocation:
 
     def prompt(self, text: str, system_prompt: str, *, first: bool) -> bytes:
         """What the client reads for a turn that asks ``text``."""
-        if first and self._profile.system == "prompt":
+        if first and self._profile.instructions == "prompt":
             text = f"{system_prompt}\n\n{text}"
         return (self._preset.run.lead + text).encode("utf-8", "replace")
 

@@ -111,14 +111,14 @@ class Profile(Part):
     """One harness profile (§3.3.B): ``restricted`` has no tools, ``native`` is the client as it is used.
 
     ``home``: ``own`` keeps the client in the seat's folder; ``user`` lets it find the configuration and the
-    login of the person who runs the wrapper. ``system``: where the client finds the system prompt: in the
-    ``file`` that the arguments name, or ahead of the first ``prompt``.
+    login of the person who runs the wrapper. ``instructions``: where the client finds the system prompt,
+    in the ``file`` that the arguments name, or ahead of the first ``prompt``.
     """
 
     arguments: tuple[str, ...] = ()
     set: dict[Variable, str] = {}
     home: Literal["own", "user"] = "own"
-    system: Literal["file", "prompt"] = "file"
+    instructions: Literal["file", "prompt"] = "file"
 
 
 class Environment(Part):
