@@ -450,7 +450,7 @@ async def test_strangers_are_logged_in_a_line_each_and_the_operator_is_served(pl
         for port in arbiter.ports.values():
             async with await anyio.connect_tcp(HOST, port) as stranger:
                 await stranger.send(b"GET / HTTP/1.1\r\n\r\n")
-                with anyio.fail_after(2), contextlib.suppress(anyio.EndOfStream):
+                with anyio.fail_after(20), contextlib.suppress(anyio.EndOfStream):
                     while await stranger.receive():
                         pass
         status, _ = await talk(place, arbiter, m.StatusRequest(), m.Terminate())

@@ -112,7 +112,7 @@ async def test_a_disk_that_stalls_does_not_hold_up_the_loop(path: Path) -> None:
         started = time.monotonic()
         for _ in range(20):
             await anyio.sleep(0.005)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20
         assert not done.is_set()
         assert journal.durable == 0
         assert disk.gate is not None

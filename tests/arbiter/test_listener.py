@@ -83,14 +83,14 @@ class Porter:
 
     async def saw(self, *outcomes: HandshakeOutcome) -> None:
         """Wait until exactly these were reported, in this order."""
-        with contextlib.suppress(TimeoutError), anyio.fail_after(5):
+        with contextlib.suppress(TimeoutError), anyio.fail_after(20):
             while len(self.seen) < len(outcomes):  # noqa: ASYNC110 - the door has no event to wait for
                 await anyio.sleep(0.005)
         assert self.outcomes == list(outcomes), self.seen
 
     async def serves(self, local: str = "127.0.0.1") -> None:
         """A good client gets its echo, soon."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             raw = await anyio.connect_tcp("127.0.0.1", self.port, local_host=local)
             stream = await connect(raw, self.council.client)
             await stream.send(b"anybody there?")
@@ -335,7 +335,7 @@ async def test_who_dawdles_is_closed_at_the_time_limit(
     async with porter(council) as door, await anyio.connect_tcp("127.0.0.1", door.port) as raw:
         began = anyio.current_time()
         await dawdle(raw)
-        assert HASTE * 0.9 < anyio.current_time() - began < HASTE * 4
+        assert HASTE * 0.9 < anyio.current_time() - began < 12  # a drip would take 15
         await door.saw(TIMED_OUT)
         assert door.details[0] == "no handshake within 0.3 seconds"
         assert door.door.gate.inside == 0
@@ -429,7 +429,7 @@ async def test_a_crowd_of_half_open_connections_does_not_shut_others_out(council
     async with porter(council, doors=doors) as door, half_open(door.port, 200, "127.0.0.2"):
         assert door.door.gate.inside <= 20
         await door.serves("127.0.0.1")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while len(door.seen) < 201:  # noqa: ASYNC110 - the door has no event to wait for
                 await anyio.sleep(0.01)
         assert door.outcomes.count(ACCEPTED) == 1
@@ -440,21 +440,18 @@ async def test_a_crowd_of_half_open_connections_does_not_shut_others_out(council
 
 
 async def test_over_the_limit_of_all_a_connection_is_closed_at_once(council: Council) -> None:
-    doors = Doors(handshakes=4, handshakes_per_address=2, handshake_seconds=HASTE)
-    async with (
-        porter(council, doors=doors) as door,
-        half_open(door.port, 2, "127.0.0.2"),
-        half_open(door.port, 2, "127.0.0.3"),
-    ):
-        async with await anyio.connect_tcp("127.0.0.1", door.port) as raw:
-            began = anyio.current_time()
-            with pytest.raises(ChannelBroken, match=r"hung up during the TLS handshake|was lost"):
-                await connect(raw, council.client)
-            assert anyio.current_time() - began < HASTE / 2
-        await door.saw(OVER_LIMIT)
-        await anyio.sleep(HASTE)
+    doors = Doors(handshakes=4, handshakes_per_address=2, handshake_seconds=40)
+    async with porter(council, doors=doors) as door:
+        async with half_open(door.port, 2, "127.0.0.2"), half_open(door.port, 2, "127.0.0.3"):
+            async with await anyio.connect_tcp("127.0.0.1", door.port) as raw:
+                began = anyio.current_time()
+                with pytest.raises(ChannelBroken, match=r"hung up during the TLS handshake|was lost"):
+                    await connect(raw, council.client)
+                assert anyio.current_time() - began < 20, "it did not wait for a place"
+            await door.saw(OVER_LIMIT)
+        await door.saw(OVER_LIMIT, *[FAILED] * 4)
         await door.serves()
-        await door.saw(OVER_LIMIT, TIMED_OUT, TIMED_OUT, TIMED_OUT, TIMED_OUT, ACCEPTED)
+        await door.saw(OVER_LIMIT, *[FAILED] * 4, ACCEPTED)
 
 
 async def test_connections_past_their_handshake_count_no_longer(council: Council) -> None:
@@ -585,7 +582,7 @@ async def test_running_out_of_descriptors_pauses_accepting_and_no_more(
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             waiting.close()
-        with anyio.fail_after(1):
+        with anyio.fail_after(20):
             await door.serves()
 
 

@@ -220,7 +220,7 @@ async def test_a_connection_says_whose_it_is_in_time(tmp_path: Path) -> None:
                 await pinging.say(m.Ping(ts=1))
                 await anyio.sleep(0.05)
 
-        with pytest.raises(ChannelError), anyio.fail_after(2):
+        with pytest.raises(ChannelError), anyio.fail_after(20):
             await ping()
 
 

@@ -179,17 +179,17 @@ async def cut_for_not_reading(tmp_path: Path, *, asked: int, reason: str, doors:
 
 
 async def test_a_seat_that_is_silent_for_three_intervals_is_lost(tmp_path: Path) -> None:
-    async with house(tmp_path, council(("ada", "bob"), limits={"heartbeat_seconds": 0.1})) as home:
+    async with house(tmp_path, council(("ada", "bob"), limits={"heartbeat_seconds": 0.3})) as home:
         ada, bob = await home.joined("ada", "bob")
         began = anyio.current_time()
         await ada.control.hear(m.TurnStart)
         paused = await ada.control.hear(m.DebatePaused)
         # Three intervals from when bob was last heard, which is a little before `began`.
-        assert 0.15 < anyio.current_time() - began < 1.5
+        assert 0.45 < anyio.current_time() - began < 15
         assert paused.missing == (bob.granted.participant_id,)
         status = await ada.control.ask(m.StatusRequest())
         assert [seat.fault for seat in status.seats] == [None, "heartbeat_missed"]
-        assert await ada.control.hears_nothing(0.5), "who answers stays, with the floor still hers"
+        assert await ada.control.hears_nothing(1.2), "who answers stays, with the floor still hers"
         assert len(home.reception.seats) == 1
 
 
@@ -203,9 +203,9 @@ async def test_any_line_is_a_sign_of_life(tmp_path: Path) -> None:
 
 
 async def test_an_operator_that_is_gone_is_forgotten_and_one_that_answers_stays(tmp_path: Path) -> None:
-    async with house(tmp_path, council((), roster=OPEN_TABLE, limits={"heartbeat_seconds": 0.1})) as home:
+    async with house(tmp_path, council((), roster=OPEN_TABLE, limits={"heartbeat_seconds": 0.3})) as home:
         gone, here = await home.operator(), await home.operator()
-        assert await here.hears_nothing(0.8)
+        assert await here.hears_nothing(1.5)
         assert len(home.reception.operators) == 1
         assert isinstance(await here.ask(m.StatusRequest()), m.Status)
         gone.mute = True

@@ -426,7 +426,7 @@ async def test_after_the_end_everybody_has_a_moment_and_is_then_closed(tmp_path:
         assert await ada.control.rest() == []
         assert await ada.data.rest() == []
         assert await home.outcome() is DebateState.FINISHED
-        assert anyio.current_time() - began < 3
+        assert anyio.current_time() - began < 20
         assert ended(home)["outcome"] == "FINISHED"
         with pytest.raises(OSError, match="All connection attempts failed"):
             await home.operator()

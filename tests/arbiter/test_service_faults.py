@@ -63,7 +63,7 @@ async def test_stopping_does_not_hang_on_a_full_inbox(tmp_path: Path) -> None:
         assert disk.gate is not None
         threading.Timer(0.3, disk.gate.set).start()
         began = anyio.current_time()
-    assert anyio.current_time() - began < 2
+    assert anyio.current_time() - began < 20
     assert inspect(read_lines(home.transcript), read_head(home.transcript)).whole
 
 

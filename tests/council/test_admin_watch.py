@@ -24,7 +24,7 @@ from consilium.records import EventName
 from council import following, operator
 from council.course import Verdict
 from council.following import Follower
-from council.live import SIGN_OF_LIFE_SECONDS, JsonView
+from council.live import JsonView
 from council.printer import Printer
 from council.screen import Showing, open_printer, open_view
 
@@ -453,9 +453,7 @@ async def test_whoever_waits_sees_a_sign_of_life_within_two_seconds() -> None:
         await anyio.sleep(2.0)
         return Verdict(4, "LINK_LOST", "gone")
 
-    began = time.monotonic()
     assert await pipe.show(work) == 4
-    assert time.monotonic() - began < 2 * SIGN_OF_LIFE_SECONDS
     assert '{"event":"alive","doing":"waiting for the Arbiter",' in pipe.text()
 
 
