@@ -25,5 +25,6 @@ def test_no_seat_of_a_measured_debate_repeats_itself() -> None:
     said = Repetition()
     for turn in range(200):
         said.add(turn, SAID[turn * SPEECH_CHARS :][:SPEECH_CHARS])
+        said.read()
         assert said.latest is not None
         assert said.latest.share < 0.05
