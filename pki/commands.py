@@ -194,8 +194,8 @@ def _published(published: Published | None, authority: Authority, now: float) ->
     lines += [f"{'written':13}{path}" for path in published.written]
     lines += [f"{'FAILED':13}{path}: {why}" for path, why in published.failed.items()]
     lines += [
-        "next: consilium admin reload",
-        f"  where an Arbiter has its folder elsewhere, first copy {authority.lists} there, as crl.pem",
+        "next: nothing, where an Arbiter runs with these files: it takes them within a second",
+        f"  where its folder is elsewhere: copy {authority.lists} there, as crl.pem",
         "",
     ]
     return "\n".join(lines)

@@ -63,6 +63,12 @@ def test_every_service_is_hardened(name: str) -> None:
     assert not any("docker.sock" in str(volume) for volume in service.get("volumes", ()))
 
 
+def test_an_image_of_ours_is_built_and_never_pulled() -> None:
+    ours = {name: service for name, service in SERVICES.items() if "build" in service}
+    assert len(ours) >= 8
+    assert {service["pull_policy"] for service in ours.values()} == {"never"}
+
+
 def test_every_seat_s_client_has_a_user_of_its_own() -> None:
     """The kernel counts a user's processes over all containers: one seat could stop all others."""
     users = [
