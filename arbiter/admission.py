@@ -84,7 +84,7 @@ def admit(reg: Reg, rights: Rights, held: Collection[str] = ()) -> tuple[str, Gr
     ``held`` are the names of the seats that this certificate has already. The same name again is no further
     seat; whether it can be had twice is for the debate to say.
     """
-    if not rights.profile.may_use(reg.name):
+    if not rights.profile.may_use(reg.name, rights.identity.subject):
         raise PeerError(ErrorCode.POLICY_DENIED, f"this certificate may not use the name {reg.name}")
     most = rights.profile.max_seats
     if reg.name not in held and len(set(held)) >= most:

@@ -65,6 +65,6 @@ def rights_now(held: Rights, channel: Channel, name: str | None, configured: Con
         raise Revoked
     rights = admission.rights_of(held.identity, configured.profiles, held.links)
     permissions.check_channel(rights, channel)
-    if name is not None and not rights.profile.may_use(name):
+    if name is not None and not rights.profile.may_use(name, held.identity.subject):
         raise PeerError(ErrorCode.POLICY_DENIED, f"this certificate may not use the name {name}")
     return rights

@@ -42,7 +42,9 @@ _RULES = {
 }
 _PATTERNS = {
     r"^[a-z0-9_]{1,64}$": "must be 1 to 64 of a-z, 0-9 and _",
-    r"^(\*|[a-z0-9_]{1,64}|[a-z0-9_]{1,63}\*)$": "must be a name, the beginning of one and then *, or *",
+    r"^(\*|\{id\}|\{id\}_\*|[a-z0-9_]{1,64}|[a-z0-9_]{1,63}\*)$": (
+        "must be a name, the beginning of one and then *, or *; {id} is the certificate's own"
+    ),
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "must be 1 to 64 of a-z, 0-9, and then also _ and -",
     r"^[a-z0-9][a-z0-9._-]{0,63}$": "must be 1 to 64 of a-z, 0-9, and then also . _ and -",
 }

@@ -15,8 +15,13 @@ from consilium.framing import MAX_LINE_BYTES
 from consilium.identity import MAX_LIFETIME_DAYS
 from consilium.messages import DisconnectPolicy
 
-NamePattern = Annotated[str, StringConstraints(pattern=r"^(\*|[a-z0-9_]{1,64}|[a-z0-9_]{1,63}\*)$")]
-"""A logical name, or the beginning of some followed by ``*``, or ``*`` for all."""
+OWN = "{id}"
+
+NamePattern = Annotated[
+    str, StringConstraints(pattern=r"^(\*|\{id\}|\{id\}_\*|[a-z0-9_]{1,64}|[a-z0-9_]{1,63}\*)$")
+]
+"""A logical name, or the beginning of some followed by ``*``, or ``*`` for all. ``{id}`` stands for the id in
+the certificate's own URI, with ``_`` for each ``-``."""
 
 CommonName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 """An authority's common name, letter by letter."""
@@ -48,20 +53,23 @@ class CapabilityProfile(Section):
     max_seats: Annotated[int, Field(ge=1, le=4096)] = 64
     max_connections: Annotated[int, Field(ge=1, le=100_000)] = 256
 
-    def may_use(self, name: str) -> bool:
-        """Whether the logical name ``name`` is among those this profile entitles to (§5.2)."""
+    def may_use(self, name: str, subject: str) -> bool:
+        """Whether a certificate with the id ``subject`` may use the logical name ``name`` (§5.2)."""
+        own = subject.replace("-", "_")
+        patterns = (pattern.replace(OWN, own) for pattern in self.names)
         return any(
             name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-            for pattern in self.names
+            for pattern in patterns
         )
 
 
 DEFAULT_PROFILES: dict[str, CapabilityProfile] = {
-    # A seat may have any name and keep its place, but it cannot make the debate wait for it: whom the
+    # A certificate is for the seat that it is called after: guest sits as guest, or as guest_claude. It keeps
+    # its place, but it cannot make the debate wait for it: whom the
     # debate waits for stands in the roster, and a profile of the Arbiter's own grants more (§14.4).
     "participant": CapabilityProfile(
         role="participant",
-        names=("*",),
+        names=(OWN, f"{OWN}_*"),
         disconnect_ceiling=DisconnectPolicy.KEEP_ALIVE,
         may_ask_status=True,
     ),

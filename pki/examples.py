@@ -95,8 +95,9 @@ Issues a certificate to a holder NAME, puts it into one file, and prints the lin
 A passphrase is made up and shown once, at this terminal; send it another way than the file.
 
 Whether the Arbiter admits the name is said by its own capability profiles, and not by the certificate. Those
-that are built in let a participant have any name. If your Arbiter was started with --profiles FILE, name the
-same file here: a name that it does not allow is then refused before anything is issued.
+that are built in let a holder sit under its own name, or under one that begins with it: guest, guest_claude.
+If your Arbiter was started with --profiles FILE, name the same file here. A name that would not be admitted
+is refused before anything is issued.
 """
 
 SHOW = """\

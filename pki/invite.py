@@ -64,8 +64,8 @@ def invite(authority: Authority, asked: Asked, secret: Callable[[], bytes]) -> I
     if _NAME.fullmatch(asked.name) is None:
         raise UserError(f"{asked.name!r} cannot be a name at the table", hint="1 to 64 of a-z, 0-9 and _")
     issuer = issuer_for(asked.profile, asked.profiles, days=asked.days, trust_domain=authority.trust_domain)
-    check_name_at_table(asked.name, asked.profile, asked.profiles)
     authority.check_free(asked.holder, replace=asked.replace)
+    check_name_at_table(asked.name, asked.holder, asked.profile, asked.profiles)
     if os.path.lexists(asked.out):
         raise UserError(f"{asked.out} is there already, and no key is overwritten", hint="--out FILE")
     if not asked.out.absolute().parent.is_dir():

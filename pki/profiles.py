@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from consilium.certificate import ARBITER
 from consilium.errors import UserError
 from consilium.problems import describe
-from consilium.profile import DEFAULT_PROFILES, CapabilityProfile
+from consilium.profile import DEFAULT_PROFILES, OWN, CapabilityProfile
 from consilium.strict_yaml import read_tree
 from pki.build import intermediate_name
 from pki.terms import ISSUER_OF
@@ -75,22 +75,29 @@ def issuer_for(segment: str, path: Path | None, *, days: int, trust_domain: str)
     return issuer
 
 
-def check_name_at_table(name: str, segment: str, path: Path | None) -> None:
-    """Raise `UserError` unless a certificate of profile ``segment`` may take the seat called ``name``."""
+def check_name_at_table(name: str, holder: str, segment: str, path: Path | None) -> None:
+    """Raise `UserError` unless ``holder``, of profile ``segment``, may take the seat called ``name``."""
     profile = read_profile(segment, path)
     if profile.role != "participant":
         raise UserError(
             f"the profile {segment} is an operator's, who has no name at the table",
             hint="an operator's file is made with `consilium pki issue` and `consilium pki bundle`",
         )
-    if not profile.may_use(name):
-        allowed = ", ".join(profile.names) or "none"
+    if profile.may_use(name, holder):
+        return
+    allowed = ", ".join(pattern.replace(OWN, holder.replace("-", "_")) for pattern in profile.names) or "none"
+    if path is None:
         raise UserError(
-            f"{path}: the profile {segment} does not allow the name {name!r}, and nothing was issued",
-            hint=f"its names are {allowed}. Add {name} to `names` of {segment} there, or give the guest a "
-            f"profile of its own, for --profile {name}:\n\n{_own(name)}\n"
-            "  then `consilium admin reload`, and invite again",
+            f"the certificate of {holder} may not use the name {name!r}, and nothing was issued",
+            hint=f"its names are {allowed}. Call the holder {name} instead, or give the Arbiter profiles "
+            "of its own, and name them here: --profiles FILE",
         )
+    raise UserError(
+        f"{path}: the profile {segment} does not allow the name {name!r}, and nothing was issued",
+        hint=f"its names are {allowed}. Add {name} to `names` of {segment} there, or give the guest a "
+        f"profile of its own, for --profile {name}:\n\n{_own(name)}\n"
+        "  then `consilium admin reload`, and invite again",
+    )
 
 
 def _own(name: str) -> str:

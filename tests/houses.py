@@ -9,9 +9,9 @@ import house as house_module
 import pytest
 from house import Home, Wire, house, until
 from playbook import council
+from rights import ANY_NAME
 
 from consilium import messages as m
-from consilium.profile import DEFAULT_PROFILES
 from consilium.records import EventName, EventRecord
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ async def refusals(wire: Wire) -> list[str]:
 
 
 def profile(**changes: Any) -> dict[str, CapabilityProfile]:
-    """The default profiles, with a participant's changed."""
-    changed = DEFAULT_PROFILES["participant"].model_copy(update=changes)
-    return DEFAULT_PROFILES | {"participant": changed}
+    """As built in, but for any name, and a participant's ``changes``."""
+    changed = ANY_NAME["participant"].model_copy(update=changes)
+    return ANY_NAME | {"participant": changed}
 
 
 async def left(home: Home) -> list[Any]:

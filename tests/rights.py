@@ -8,6 +8,12 @@ from arbiter.admission import Rights
 from consilium.identity import DAY, Identity
 from consilium.profile import DEFAULT_PROFILES
 
+ANY_NAME = {
+    **DEFAULT_PROFILES,
+    "participant": DEFAULT_PROFILES["participant"].model_copy(update={"names": ("*",)}),
+}
+"""As built in, but that one certificate may have seats of any name."""
+
 FINGERPRINT = bytes.fromhex("AB12CD34") + bytes(28)
 
 
@@ -25,5 +31,5 @@ def identity(**changes: Any) -> Identity:
 
 
 def rights(profile: str = "participant", **changes: Any) -> Rights:
-    """The rights of a holder of ``profile``, which is one of the defaults with ``changes``."""
-    return Rights(identity(profile=profile), DEFAULT_PROFILES[profile].model_copy(update=changes))
+    """The rights of a holder of ``profile``, which is one of `ANY_NAME` with ``changes``."""
+    return Rights(identity(profile=profile), ANY_NAME[profile].model_copy(update=changes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from rights import rights
+from rights import ANY_NAME, rights
 
 from arbiter.changes import Configured, changed, rights_now
 from arbiter.debate.effects import Channel
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OLD = Configured(b"leaf", b"anchors", DEFAULT_PROFILES)
-PARTICIPANT, OPERATOR = DEFAULT_PROFILES["participant"], DEFAULT_PROFILES["operator"]
+PARTICIPANT, OPERATOR = ANY_NAME["participant"], ANY_NAME["operator"]
 STRICTER = PARTICIPANT.model_copy(update={"burst": 1})
 
 

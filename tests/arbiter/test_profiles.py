@@ -49,7 +49,7 @@ def test_a_file_takes_their_place_as_a_whole(tmp_path: Path) -> None:
         (OPERATOR + "  burst: 0\n", ", line 3: operator.burst: must be at least 1 (given: 0)"),
         (
             OPERATOR + "  names: [A-b]\n",
-            ", line 3: operator.names[0]: must be a name, the beginning of one and then *, or * (given:",
+            ", line 3: operator.names[0]: must be a name, the beginning of one and then *, or *; {id} is ",
         ),
         (OPERATOR + "B C:\n  role: operator\n", ", line 3: B C: a profile's name must be 1 to 64 of a-z"),
         (OPERATOR + "doors: 3\n", ", line 3: doors: must be a section of keys and values (given: 3)"),

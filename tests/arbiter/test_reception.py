@@ -14,6 +14,7 @@ import pytest
 from certificates import CLIENT_AUTH, DAY, issue_odd, uris
 from house import Guest
 from houses import left, open_house, profile, refusals, transport  # noqa: F401 - transport: a fixture
+from rights import ANY_NAME
 
 from arbiter import reception as reception_module
 from arbiter.debate.effects import Channel as Kind
@@ -196,7 +197,7 @@ async def test_only_protocol_version_4_is_spoken(tmp_path: Path) -> None:
 
 
 async def test_unknown_fields_are_ignored_and_go_nowhere(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as home:
+    async with open_house(tmp_path, profiles=ANY_NAME) as home:
         wire = await home.connect("control", home.context("x"))
         await wire.say_bytes(reg(xyzzy='"xyzzy"', meta='{"brand":"b","xyzzy":{"xyzzy":[1]}}') + b"\n")
         granted = await wire.hear(m.RegOk)
@@ -248,7 +249,7 @@ async def test_a_name_that_the_profile_does_not_have_is_refused(tmp_path: Path) 
 
 
 async def test_the_first_of_a_display_name_keeps_its_seat(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as home:
+    async with open_house(tmp_path, profiles=ANY_NAME) as home:
         (ada,) = await home.joined("ada")
         again = home.guest("ada")
         wire = await again.arrive()

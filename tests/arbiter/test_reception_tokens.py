@@ -11,6 +11,7 @@ from certificates import DAY
 from certificates import clock as real_time
 from house import Clock, Wire, until
 from houses import open_house, refusals, transport  # noqa: F401 - transport: a fixture
+from rights import ANY_NAME
 
 from arbiter import reception as reception_module
 from arbiter.tokens import LIFETIME
@@ -76,7 +77,7 @@ async def test_another_certificate_neither_uses_nor_consumes_a_token(tmp_path: P
 
 
 async def test_every_refusal_of_a_token_reads_the_same(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as home:
+    async with open_house(tmp_path, profiles=ANY_NAME) as home:
         ada, bob = home.guest("ada"), home.guest("bob", holder="ada")
         await ada.register()
         await bob.register()

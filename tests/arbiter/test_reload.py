@@ -121,7 +121,7 @@ async def test_certificates_of_an_authority_that_is_trusted_no_more_are_refused(
         with pytest.raises(ChannelError):
             await home.connect("control", old)
         await until(lambda: HandshakeOutcome.FAILED in [outcome for outcome, _ in home.reports])
-        other = Authority.open(home.folder / "renewal").issue("eve", profile="participant")
+        other = Authority.open(home.folder / "renewal").issue("ada", profile="participant")
         wire = await home.connect("control", client_context(other))
         assert isinstance(await wire.ask(m.Reg(name="ada")), m.RegOk)
 

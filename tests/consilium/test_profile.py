@@ -26,16 +26,38 @@ def participant(*names: str) -> CapabilityProfile:
         (("claude_*", "codex"), "codex", True),
         (("*",), "anybody", True),
         ((), "anybody", False),
+        (("{id}",), "own_seat", True),
+        (("{id}",), "own-seat", False),
+        (("{id}",), "own_seat_2", False),
+        (("{id}_*",), "own_seat_2", True),
+        (("{id}_*",), "own_seat", False),
+        (("{id}_*",), "own_seats", False),
     ],
 )
 def test_a_name_is_allowed_when_a_pattern_covers_it(
     names: tuple[str, ...], name: str, *, allowed: bool
 ) -> None:
-    assert participant(*names).may_use(name) is allowed
+    assert participant(*names).may_use(name, "own-seat") is allowed
 
 
 @pytest.mark.parametrize(
-    "pattern", ["", "**", "a*b", "*a", "Claude", "a-b", "a/..", "a\n", "claude*\n", "a" * 65, "a" * 64 + "*"]
+    "pattern",
+    [
+        "",
+        "**",
+        "a*b",
+        "*a",
+        "Claude",
+        "a-b",
+        "a/..",
+        "a\n",
+        "claude*\n",
+        "a" * 65,
+        "a" * 64 + "*",
+        "{id}*",
+        "a_{id}",
+        "{name}",
+    ],
 )
 def test_a_pattern_that_is_no_name_nor_prefix_is_refused(pattern: str) -> None:
     with pytest.raises(ValidationError):
@@ -69,7 +91,7 @@ def test_a_profile_out_of_bounds_is_refused(field: str, value: object) -> None:
 
 def test_what_a_profile_does_not_say_it_does_not_grant() -> None:
     bare = CapabilityProfile(role="participant")
-    assert not bare.may_use("anybody")
+    assert not bare.may_use("anybody", "anybody")
     assert not bare.may_be_required
     assert not bare.may_ask_status
     assert bare.disconnect_ceiling is DisconnectPolicy.DROP
@@ -83,7 +105,9 @@ def test_a_profile_cannot_be_changed_after_the_fact() -> None:
 def test_a_default_participant_keeps_its_place_but_holds_nobody_up() -> None:
     default = DEFAULT_PROFILES["participant"]
     assert default.role == "participant"
-    assert default.may_use("claude_sonnet_deep")
+    assert default.may_use("claude", "claude")
+    assert default.may_use("claude_sonnet_deep", "claude")
+    assert not default.may_use("sceptic", "claude")
     assert default.disconnect_ceiling is DisconnectPolicy.KEEP_ALIVE
     assert not default.may_be_required
 
@@ -91,7 +115,7 @@ def test_a_default_participant_keeps_its_place_but_holds_nobody_up() -> None:
 def test_a_default_operator_has_no_name_at_the_table() -> None:
     default = DEFAULT_PROFILES["operator"]
     assert default.role == "operator"
-    assert not default.may_use("moderator")
+    assert not default.may_use("moderator", "moderator")
     assert default.may_ask_status
 
 

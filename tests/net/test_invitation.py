@@ -24,7 +24,7 @@ def test_the_line_of_an_invitation_takes_the_seat(tmp_path: Path) -> None:
         (tmp_path / "secret").write_text("correct horse battery\n")
         words = ("--profile", "participant", "--name", "guest", "--preset", "llm", "--role", "pragmatist")
         more = ("--host", hall.address, "--out", "guest.p12", "--passphrase-file", "secret")
-        invite = [sys.executable, "-P", "-m", "consilium", "pki", "invite", "certs", "friend", *words, *more]
+        invite = [sys.executable, "-P", "-m", "consilium", "pki", "invite", "certs", "guest", *words, *more]
         printed = subprocess.check_output(invite, cwd=tmp_path, text=True).splitlines()
         (line,) = [line for line in printed if line.strip().startswith("consilium join ")]
 

@@ -122,7 +122,7 @@ async def test_a_certificate_has_so_many_connections_and_others_have_theirs(tmp_
         await third.cut()
         await until(lambda: len(home.reception._connections) == 4)
         again = await home.connect("control", ada.context)
-        await again.say(m.Reg(name="ada2"))
+        await again.say(m.Reg(name="ada_2"))
         assert isinstance(await again.hear(m.RegOk), m.RegOk)
         assert isinstance(await ada.control.ask(m.StatusRequest()), m.Status)
 

@@ -101,7 +101,7 @@ def test_the_line_is_what_is_typed_on_the_other_machine(authority: Authority, tm
     assert made.line == (
         "consilium join council.example --bundle guest.p12 --name guest_claude --preset claude --role sceptic"
     )
-    plain = invited(authority, tmp_path, holder="two", out=tmp_path / "my guest.p12", preset="llm")
+    plain = invited(authority, tmp_path, holder="guest_claude", out=tmp_path / "my guest.p12", preset="llm")
     line = "consilium join council.example --bundle 'my guest.p12' --name guest_claude --preset llm"
     assert plain.line == line
     assert shlex.split(plain.line)[4] == "my guest.p12"
@@ -162,7 +162,7 @@ def test_a_host_that_the_arbiter_cannot_prove_to_be_is_said(
     assert f"--dns council.example --ip 127.0.0.1 {option} {host} --replace" in note
     command = shlex.split(note.partition(": ")[2])[2:]
     assert main(command) == 0
-    again = invited(authority, tmp_path, holder="second", out=tmp_path / "second.p12", host=host)
+    again = invited(authority, tmp_path, holder="guest_claude", out=tmp_path / "second.p12", host=host)
     assert not [note for note in again.notes if "certificate here names" in note]
 
 
@@ -228,12 +228,12 @@ def test_what_would_not_be_admitted_is_refused_before_anything_is_issued(
 
 def test_a_name_that_is_not_allowed_comes_with_what_to_write(profiles: Path) -> None:
     with pytest.raises(UserError) as refusal:
-        check_name_at_table("guest_claude", "participant", profiles)
+        check_name_at_table("guest_claude", "guest", "participant", profiles)
     hint = refusal.value.hint
     assert hint.startswith("its names are ada, seat_*. Add guest_claude to `names` of participant there")
     section = "".join(f"{line[4:]}\n" for line in hint.splitlines() if line.startswith("    "))
     profiles.write_text(PROFILES + section)
-    check_name_at_table("guest_claude", "guest_claude", profiles)
+    check_name_at_table("guest_claude", "guest", "guest_claude", profiles)
     assert read_profile("guest_claude", profiles).names == ("guest_claude",)
 
 
