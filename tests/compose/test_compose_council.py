@@ -109,6 +109,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def _first_debate(project: Project, seen: Story) -> None:
     project("up", "-d", "--no-build", timeout=600)
     project.until(lambda: healthy(project))
+    project.until(lambda: _pause(project))  # on a quick machine it would be over before it is looked at
     seen.states, seen.containers = project.states(), project.containers()
     names = docker_engine.docker("network", "ls", "-q", "-f", f"name={project.name}_").stdout.split()
     networks = json.loads(docker_engine.docker("network", "inspect", *names).stdout)
@@ -126,6 +127,7 @@ def _first_debate(project: Project, seen: Story) -> None:
     certs = project.folder / "certs"
     seen.owners = {path.name: path.stat().st_uid for path in certs.iterdir() if path.is_dir()}
     seen.prints.append(fingerprints(project))
+    project.operator("resume")
     project.until(lambda: (project.status() or {}).get("turn_counter", 0) >= 2)
     project("exec", "-T", "arbiter", "python", "-c", KILL, check=False)  # its own container goes with it
     seen.killed_status = project.until(lambda: _paused_and_complete(project))
@@ -158,6 +160,11 @@ def _targets(address: str) -> dict[str, str] | None:
         found = json.load(page)["data"]["activeTargets"]
     health = {target["labels"]["job"]: target["health"] for target in found}
     return health if found and "unknown" not in health.values() else None
+
+
+def _pause(project: Project) -> bool:
+    """Pause the debate; whether that was done. It is refused until the debate runs."""
+    return project("run", "--rm", "-T", "operator", "pause", check=False).returncode == 0
 
 
 def _all_exited(project: Project) -> bool:

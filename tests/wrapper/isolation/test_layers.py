@@ -255,6 +255,7 @@ services:
     tmpfs: ["/tmp:rw,nosuid,nodev,noexec,size=16m"]
     volumes: ["{drive}:/drive:ro"]
     networks: [town]
+    healthcheck: {{ test: [CMD, "true"], interval: 1s }}
 networks:
   town: {{ name: {name}, external: true }}
 """
