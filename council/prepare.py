@@ -18,6 +18,7 @@ from council.builtin import EMBEDDED_PRESET
 from council.model import model_file
 from council.startup import HOST, MODEL_URL, Job, speaks_openai
 from council.workspace import Workspace, default_folder
+from pki.terms import CA_FOLDER
 from wrapper.adapters.presets import load_preset
 from wrapper.roles import find_role
 
@@ -86,6 +87,11 @@ def _check_seats(council: Council) -> None:
     seated = {seat.name for seat in council.participants}
     if not seated:
         raise UserError("nobody is to be seated", hint="name participants in the file, or give --seats N")
+    if CA_FOLDER in seated:
+        raise UserError(
+            f"a seat cannot be called {CA_FOLDER} here: the folder {CA_FOLDER} is the authority's",
+            hint="give the participant another name",
+        )
     if others := [
         f"{seat.name} ({seat.adapter})" for seat in council.participants if seat.adapter != "native"
     ]:

@@ -87,13 +87,11 @@ class Startup:
         seconds = self._job.council.caps.max_seconds or 0
         authority = Authority.create(self._job.space.certs, days=1 + int(seconds // DAY_SECONDS))
         return Issued(
-            # A hyphen is in no seat's name. "ca" is the authority's own folder.
+            # A hyphen is in no seat's name.
             arbiter=authority.issue("the-arbiter", profile="arbiter", dns=["localhost"], ips=[HOST]),
             operator=authority.issue(OPERATOR, profile="operator"),
             seats={
-                seat.name: authority.issue(
-                    "seat-ca" if seat.name == "ca" else seat.name, profile="participant"
-                )
+                seat.name: authority.issue(seat.name, profile="participant")
                 for seat in self._job.council.participants
             },
         )

@@ -139,6 +139,10 @@ def test_a_wrong_knob_is_refused(arguments: list[str], told: str) -> None:
         ),
         (LEAST, "nobody is to be seated\n  name participants in the file, or give --seats N"),
         (
+            LEAST + "participants: [{name: ca}]\n",
+            "a seat cannot be called ca here: the folder ca is the authority's\n  give the participant",
+        ),
+        (
             LEAST + "participants: [{name: a, role: nothing-like-it}]",
             "there is no role called 'nothing-like-it'",
         ),

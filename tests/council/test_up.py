@@ -210,10 +210,10 @@ class TestDriver:
     async def test_every_process_has_its_own_certificate_and_the_operator_is_no_seat(
         self, tmp_path: Path
     ) -> None:
-        held = Held(tmp_path, council("one", "ca", caps={"max_rounds": 1}))
+        held = Held(tmp_path, council("one", "two", caps={"max_rounds": 1}))
         assert (await held.run()).code == 0
         names = sorted(path.name for path in held.space.certs.iterdir())
-        assert names == ["ca", "one", "seat-ca", "the-arbiter", "the-operator"]
+        assert names == ["ca", "one", "the-arbiter", "the-operator", "two"]
 
     async def test_where_nobody_is_required_the_debate_is_started_by_order(self, tmp_path: Path) -> None:
         roster = {"participants": [{"name": name, "required": False} for name in ("optional", "optional_2")]}
