@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
-from anyio.abc import SocketStream
+
+from consilium.rawstream import RawStream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,16 +22,8 @@ BUSY_PAUSE = 0.02
 """Seconds between attempts to connect to a listener whose queue is full: nobody is told when it is not."""
 
 
-class UnixStream(SocketStream):
+class UnixStream(RawStream):
     """A connected UNIX socket, which it takes over. One task may receive while another sends."""
-
-    def __init__(self, connected: socket.socket) -> None:
-        connected.setblocking(False)  # noqa: FBT003 - positional only
-        self._socket = connected
-
-    @property
-    def _raw_socket(self) -> socket.socket:
-        return self._socket
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         """Return what has arrived. Raises as every stream of anyio does."""
@@ -50,14 +43,7 @@ class UnixStream(SocketStream):
     async def send(self, item: bytes) -> None:
         """Send all of ``item``. Raises as every stream of anyio does."""
         await anyio.lowlevel.checkpoint()
-        left = memoryview(item)
-        while left:
-            try:
-                left = left[self._socket.send(left) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._socket)
-            except OSError as error:
-                raise self._lost() from error
+        await self._send_all(item)
 
     async def send_eof(self) -> None:
         """Say that nothing more will be sent."""
@@ -72,9 +58,6 @@ class UnixStream(SocketStream):
             anyio.notify_closing(self._socket)
             self._socket.close()
         await anyio.lowlevel.checkpoint()
-
-    def _lost(self) -> Exception:
-        return anyio.ClosedResourceError() if self._socket.fileno() < 0 else anyio.BrokenResourceError()
 
 
 async def connect_unix(path: Path | str) -> UnixStream:

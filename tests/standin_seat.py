@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from leftovers import VARIABLE, Leftovers
 
+from consilium.errors import AdapterFault
 from wrapper.adapters.keeping import CHAT_FILE
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_preset
@@ -57,6 +59,13 @@ def seat_maker(
         return NativeAdapter(folder=folder / name, passed=(VARIABLE, *passed), **{**usual, **choices})
 
     return made
+
+
+async def fault_of(seat: NativeAdapter, text: str) -> AdapterFault:
+    """The fault in which a turn ends."""
+    with pytest.raises(AdapterFault) as raised:
+        await seat.send_turn(text)
+    return raised.value
 
 
 def chat_of(folder: Path) -> dict[str, Any]:

@@ -14,19 +14,19 @@ from collections import deque
 
 import anyio
 import anyio.lowlevel
-from anyio.abc import SocketStream
+
+from consilium.rawstream import RawStream
 
 MOST = 32 * 1024
 """Bytes that are read at once, and so many unread ones are enough: at worst, twice as many wait."""
 
 
-class TcpStream(SocketStream):
+class TcpStream(RawStream):
     """A connected TCP socket, which it takes over. One task may receive while another sends."""
 
     def __init__(self, connected: socket.socket) -> None:
-        connected.setblocking(False)  # noqa: FBT003 - positional only
+        super().__init__(connected)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = connected
         self._loop = asyncio.get_running_loop()
         self._arrived: deque[bytes] = deque()
         self._size = 0
@@ -34,10 +34,6 @@ class TcpStream(SocketStream):
         self._watched = False
         self._waiting: asyncio.Future[None] | None = None
         self._end: Exception | None = None
-
-    @property
-    def _raw_socket(self) -> socket.socket:
-        return self._socket
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         """Return what has arrived. Raises as every stream of anyio does."""
@@ -65,14 +61,7 @@ class TcpStream(SocketStream):
             await anyio.lowlevel.checkpoint()
         else:
             await anyio.lowlevel.checkpoint_if_cancelled()
-        left = memoryview(item)
-        while left:
-            try:
-                left = left[self._socket.send(left) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._socket)
-            except OSError as error:
-                raise self._lost() from error
+        await self._send_all(item)
 
     async def send_eof(self) -> None:
         """Say that nothing more will be sent."""
@@ -132,6 +121,3 @@ class TcpStream(SocketStream):
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
-
-    def _lost(self) -> Exception:
-        return anyio.ClosedResourceError() if self._socket.fileno() < 0 else anyio.BrokenResourceError()

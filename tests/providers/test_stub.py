@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
@@ -53,14 +54,15 @@ def send(
     return text
 
 
-class Talker:
+class Talker(ABC):
     """One API from the client's side: how a question is put, and where the answer stands."""
 
     def __init__(self, stub: Stub, *, streamed: bool = True, key: str = SECRET) -> None:
         self.stub, self.streamed, self.key = stub, streamed, key
 
+    @abstractmethod
     def ask(self, *said: str, timeout: float = PATIENCE) -> str:
-        raise NotImplementedError
+        """Put a question, or a whole conversation; return the answer."""
 
     def post(self, path: str, body: Json, headers: dict[str, str], timeout: float = PATIENCE) -> Any:
         text = send(self.stub.url, "POST", path, json.dumps(body).encode(), headers=headers, timeout=timeout)

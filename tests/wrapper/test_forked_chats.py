@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from leftovers import VARIABLE, Leftovers
-from standin_seat import SYSTEM, chat_of, seat_maker
+from standin_seat import SYSTEM, chat_of, fault_of, seat_maker
 
 from consilium.errors import AdapterFault, UserError
 from consilium.messages import Fault, PromptSent, Usage
@@ -48,12 +48,6 @@ async def seat(make: Make) -> AsyncIterator[NativeAdapter]:
     await adapter.open(SYSTEM)
     yield adapter
     await adapter.close()
-
-
-async def fault_of(seat: NativeAdapter, text: str) -> AdapterFault:
-    with pytest.raises(AdapterFault) as raised:
-        await seat.send_turn(text)
-    return raised.value
 
 
 def transcripts(folder: Path) -> dict[str, list[str]]:

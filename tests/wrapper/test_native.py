@@ -14,7 +14,7 @@ import anyio
 import pytest
 import yaml
 from leftovers import VARIABLE, Leftovers
-from standin_seat import SETTINGS, SYSTEM, chat_of, history, seat_maker
+from standin_seat import SETTINGS, SYSTEM, chat_of, fault_of, history, seat_maker
 
 from consilium.errors import AdapterFault, UserError
 from consilium.messages import Fault, PromptSent, Usage
@@ -53,12 +53,6 @@ async def seat(make: Make) -> AsyncIterator[NativeAdapter]:
     await adapter.open(SYSTEM)
     yield adapter
     await adapter.close()
-
-
-async def fault_of(adapter: NativeAdapter, text: str) -> AdapterFault:
-    with pytest.raises(AdapterFault) as raised:
-        await adapter.send_turn(text)
-    return raised.value
 
 
 def text_of(path: Path) -> str:
