@@ -241,7 +241,7 @@ class Debate(Flow):
         return turn
 
     def _on_acknowledged(self, event: events.TurnAcknowledged, now: float) -> None:  # noqa: ARG002
-        self._own_turn(event.session, event.turn_id).acknowledged = True
+        self._own_turn(event.session, event.turn_id)  # which refuses any other
 
     def _on_speech(self, event: events.SpeechReceived, now: float) -> None:
         turn = self._own_turn(event.session, event.turn_id)

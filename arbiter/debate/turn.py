@@ -24,7 +24,6 @@ class OpenTurn:
     started: float
     deadline: float
     heard: int
-    acknowledged: bool = False
     text: str | None = None
     usage: Usage | None = None
     ended: bool = False
