@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from leftovers import Leftovers
-from providers.stub import Stub
+from council.conformance.provider.stub import Stub
 
 from clients.kit import CLIENTS, SYSTEM, Seats
 

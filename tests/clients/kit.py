@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from leftovers import VARIABLE, Leftovers
-from providers.script import SECRET
+from council.conformance.provider.script import SECRET
 
 from consilium.messages import Fault, PromptSent
 from wrapper.adapters.native import NativeAdapter
@@ -22,7 +22,7 @@ from wrapper.adapters.presets import load_preset
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
-    from providers.stub import Stub
+    from council.conformance.provider.stub import Stub
 
 INSTALLED = Path(__file__).parents[2] / ".venv" / "clients"
 SYSTEM = "You are a sceptic called Zeno. You answer in plain prose."

@@ -19,7 +19,7 @@ from wrapper.sandbox import Bounds
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from providers.stub import Stub
+    from council.conformance.provider.stub import Stub
 
     from clients.kit import Seats
     from consilium.messages import Usage

@@ -17,7 +17,7 @@ from consilium.transcript import read_records
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from providers.stub import Stub
+    from council.conformance.provider.stub import Stub
 
 pytest_plugins = ("clients.fixtures",)
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(400)]

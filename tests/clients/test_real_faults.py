@@ -12,7 +12,7 @@ from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 
 if TYPE_CHECKING:
-    from providers.stub import Stub
+    from council.conformance.provider.stub import Stub
 
     from clients.kit import Seats
     from wrapper.adapters.native import NativeAdapter

@@ -12,7 +12,7 @@ from clients.kit import SYSTEM, Seats
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from providers.stub import Stub
+    from council.conformance.provider.stub import Stub
 
     from wrapper.adapters.native import NativeAdapter
 

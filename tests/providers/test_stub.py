@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from providers.script import ACTS, CONTROLS, SECRET, STATUSES
-from providers.stub import Stub
+from council.conformance.provider.script import ACTS, CONTROLS, SECRET, STATUSES
+from council.conformance.provider.stub import Stub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

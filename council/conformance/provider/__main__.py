@@ -1,12 +1,12 @@
-"""`python -m providers [PORT [HOST]]`: serve a stub provider until standard input ends."""
+"""`python -m council.conformance.provider [PORT [HOST]]`: serve a stub provider until standard input ends."""
 
 from __future__ import annotations
 
 import json
 import sys
 
-from providers.script import SECRET
-from providers.stub import Stub
+from council.conformance.provider.script import SECRET
+from council.conformance.provider.stub import Stub
 
 port, host = (*sys.argv[1:], *("0", "127.0.0.1")[len(sys.argv) - 1 :])
 with Stub(host, int(port)) as stub:

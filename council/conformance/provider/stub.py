@@ -1,6 +1,6 @@
 """A stub provider on loopback that speaks the APIs of the real ones, and writes down what it was sent.
 
-`python -m providers` (with ``tests`` on the path) serves one for a person or for a container.
+`python -m council.conformance.provider` serves one for a person or for a container.
 """
 
 from __future__ import annotations
@@ -15,21 +15,27 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from providers import anthropic, responses
-from providers.script import ACTS, STATUSES, Act, Heard, ordered, reply_to
+from council.conformance.provider import anthropic, responses
+from council.conformance.provider.script import ACTS, STATUSES, Act, Heard, ordered, reply_to
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator, Mapping
 
-    from providers.script import Reply
+    from council.conformance.provider.script import Reply
 
     class Api(Protocol):
         """What a module of an API offers."""
 
-        PATH: str
+        PATH: re.Pattern[str]
+        """What the path of a model request ends like, its query left out."""
+        NAMED_EVENTS: bool
+        """Whether each event of a stream bears its type as its name."""
+        LAST: str | None
+        """What a stream ends with, after its last event."""
 
         def key_is_known(self, headers: Mapping[str, str]) -> bool: ...
-        def hear(self, body: dict[str, Any]) -> Heard: ...
+        def hear(self, body: dict[str, Any], path: str) -> Heard: ...
         def whole(self, reply: Reply, model: str) -> dict[str, Any]: ...
         def events(self, reply: Reply, model: str) -> Iterator[dict[str, Any]]: ...
         def error(self, status: int, words: str, *, quota: bool) -> dict[str, Any]: ...
@@ -131,13 +137,14 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        api = next((api for api in APIS if self.path.partition("?")[0].endswith(api.PATH)), None)
+        path = self.path.partition("?")[0]
+        api = next((api for api in APIS if api.PATH.search(path)), None)
         length = min(int(self.headers.get("content-length", 0)), MAX_BODY)
         raw = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             body = json.loads(raw)
-            heard = api.hear(body) if api else None
+            heard = api.hear(body, path) if api else None
         except (ValueError, KeyError, TypeError) as problem:
             return self._json(400, {"error": f"the stub does not understand this: {problem!r}"})
         act = self.server.stub.act_for(heard) if heard else Act()
@@ -171,13 +178,13 @@ class _Handler(BaseHTTPRequestHandler):
             return self.server.stub.wait(self.connection)
         reply = reply_to(heard, act)
         if heard.streamed:
-            return self._stream(list(api.events(reply, heard.model)), act)
+            return self._stream(api, list(api.events(reply, heard.model)), act)
         if act.name in ("cut", "hang_midway"):
             self.close_connection = True
             return None if act.name == "cut" else self.server.stub.wait(self.connection)
         return self._json(200, api.whole(reply, heard.model))
 
-    def _stream(self, events: list[dict[str, Any]], act: Act) -> None:
+    def _stream(self, api: Api, events: list[dict[str, Any]], act: Act) -> None:
         broken = act.name in ("cut", "hang_midway")
         self.close_connection = True
         self.send_response(200)
@@ -187,7 +194,10 @@ class _Handler(BaseHTTPRequestHandler):
         for event in events[:4] if broken else events:
             # Not ASCII: control characters travel as they would from a provider.
             data = json.dumps(event, ensure_ascii=False)
-            self.wfile.write(f"event: {event['type']}\ndata: {data}\n\n".encode("utf-8", "surrogatepass"))
+            name = f"event: {event['type']}\n" if api.NAMED_EVENTS else ""
+            self.wfile.write(f"{name}data: {data}\n\n".encode("utf-8", "surrogatepass"))
+        if api.LAST is not None and not broken:
+            self.wfile.write(f"data: {api.LAST}\n\n".encode())
         self.wfile.flush()
         if act.name == "hang_midway":
             self.server.stub.wait(self.connection)

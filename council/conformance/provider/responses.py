@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
-from providers.script import SECRET, Heard
+from council.conformance.provider.script import SECRET, Heard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from providers.script import Figures, Reply
+    from council.conformance.provider.script import Figures, Reply
 
-PATH = "/v1/responses"
+PATH = re.compile(r"/v1/responses$")
+NAMED_EVENTS = True
+LAST = None
 
 CONTEXT = ("<environment_context>", "# AGENTS.md instructions")
 """How user messages begin that Codex adds on behalf of nobody."""
@@ -25,7 +28,7 @@ def key_is_known(headers: Mapping[str, str]) -> bool:
     return headers.get("authorization") == f"Bearer {SECRET}"
 
 
-def hear(body: Json) -> Heard:
+def hear(body: Json, path: str) -> Heard:  # noqa: ARG001 - other APIs name the model there
     """What a request says. Tools may stand beside the input or be an item of it, alone or in groups."""
     said: list[tuple[str, str]] = []
     system = [body["instructions"]] if body.get("instructions") else []

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
-from providers.script import SECRET, Heard
+from council.conformance.provider.script import SECRET, Heard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from providers.script import Figures, Reply
+    from council.conformance.provider.script import Figures, Reply
 
-PATH = "/v1/messages"
+PATH = re.compile(r"/v1/messages$")
+NAMED_EVENTS = True
+LAST = None
 
 REMINDER = "<system-reminder>"
 """How a text begins that Claude Code adds on behalf of nobody."""
@@ -35,7 +38,7 @@ def key_is_known(headers: Mapping[str, str]) -> bool:
     return SECRET in (headers.get("x-api-key"), headers.get("authorization", "").removeprefix("Bearer "))
 
 
-def hear(body: Json) -> Heard:
+def hear(body: Json, path: str) -> Heard:  # noqa: ARG001 - other APIs name the model there
     """What a request says. A message's last block is the user's; the client's reminders are left out."""
     said: list[tuple[str, str]] = []
     results: list[str] = []
