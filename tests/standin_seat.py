@@ -46,7 +46,7 @@ def seat_maker(
         "PATH": f"{programs}:/usr/bin:/bin",
         "CONSILIUM_KEY": "never",
         "OPENAI_API_KEY": "real",
-        "SECRET": "never",
+        "KEY": "never",
     }
 
     def made(name: str = "seat", *, passed: tuple[str, ...] = (), **choices: Any) -> NativeAdapter:

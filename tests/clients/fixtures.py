@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from leftovers import Leftovers
-from council.conformance.provider.stub import Stub
 
 from clients.kit import CLIENTS, SYSTEM, Seats
+from council.conformance.provider.stub import Stub
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

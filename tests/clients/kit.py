@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from leftovers import VARIABLE, Leftovers
-from council.conformance.provider.script import SECRET
 
 from consilium.messages import Fault, PromptSent
+from council.conformance.provider.script import KEY
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_preset
 from wrapper.sandbox import Bounds
@@ -102,7 +102,7 @@ CLIENTS = {
         Client(
             "claude",
             "claude",
-            env={"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": SECRET},
+            env={"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": KEY},
             passed=("ANTHROPIC_API_KEY",),
             settings={"model": "claude-opus-4-8"},
             faults=ANTHROPIC_FAULTS,
@@ -111,7 +111,7 @@ CLIENTS = {
         Client(
             "glm-code",
             "claude",
-            env={"GLM_BASE_URL": "{url}/api/anthropic", "ANTHROPIC_AUTH_TOKEN": SECRET},
+            env={"GLM_BASE_URL": "{url}/api/anthropic", "ANTHROPIC_AUTH_TOKEN": KEY},
             passed=("ANTHROPIC_AUTH_TOKEN",),
             settings={"api_base": "{url}/api/anthropic"},
             reports_usd=False,
@@ -121,7 +121,7 @@ CLIENTS = {
         Client(
             "codex",
             "codex",
-            env={"CODEX_BASE_URL": "{url}/v1", "CODEX_API_KEY": SECRET},
+            env={"CODEX_BASE_URL": "{url}/v1", "CODEX_API_KEY": KEY},
             passed=("CODEX_API_KEY",),
             settings={"api_base": "{url}/v1"},
             reports_usd=False,

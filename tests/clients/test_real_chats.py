@@ -19,10 +19,9 @@ from wrapper.sandbox import Bounds
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from council.conformance.provider.stub import Stub
-
     from clients.kit import Seats
     from consilium.messages import Usage
+    from council.conformance.provider.stub import Stub
     from wrapper.adapters.base import Answer
     from wrapper.adapters.native import NativeAdapter
 

@@ -12,9 +12,8 @@ from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 
 if TYPE_CHECKING:
-    from council.conformance.provider.stub import Stub
-
     from clients.kit import Seats
+    from council.conformance.provider.stub import Stub
     from wrapper.adapters.native import NativeAdapter
 
 pytest_plugins = ("clients.fixtures",)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from council.conformance.provider.stub import Stub
-
     from wrapper.adapters.native import NativeAdapter
 
 pytest_plugins = ("clients.fixtures",)

@@ -33,7 +33,7 @@ from pki.build import Signer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SECRET = b"correct horse"
+KEY = b"correct horse"
 ROOT = forge_root()
 SEAT = issue_odd(ROOT)
 UPPER = issue_odd(
@@ -101,7 +101,7 @@ def test_a_folder_that_is_not_whole_is_refused_as_ever(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("secret", [b"", SECRET])
+@pytest.mark.parametrize("secret", [b"", KEY])
 @pytest.mark.parametrize("packed", [p12, pem])
 def test_a_file_has_what_a_folder_has(tmp_path: Path, packed: Callable[..., bytes], secret: bytes) -> None:
     path = write(tmp_path / "bundle", packed(SEAT, ROOT.certificate, secret=secret))
@@ -215,7 +215,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 def test_what_is_no_whole_bundle_is_one_sentence_that_names_it(tmp_path: Path, kind: str) -> None:
     content, sentence = REFUSED[kind]
     path = write(tmp_path / "bundle", content)
-    with pytest.raises(UserError) as refusal, open_bundle(path, lambda: SECRET):
+    with pytest.raises(UserError) as refusal, open_bundle(path, lambda: KEY):
         pass
     assert str(refusal.value).startswith(f"{path} {sentence}")
     assert "AAAA" not in str(refusal.value)
@@ -236,7 +236,7 @@ def test_a_certificate_that_cannot_be_read_to_its_end_is_refused(tmp_path: Path)
 def test_a_passphrase_that_nobody_can_give_is_said_to_be_needed(
     tmp_path: Path, packed: Callable[..., bytes]
 ) -> None:
-    path = write(tmp_path / "bundle", packed(SEAT, ROOT.certificate, secret=SECRET))
+    path = write(tmp_path / "bundle", packed(SEAT, ROOT.certificate, secret=KEY))
     with (
         pytest.raises(UserError, match="is protected by a passphrase, and none was given"),
         open_bundle(path),

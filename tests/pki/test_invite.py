@@ -29,7 +29,7 @@ from pki.profiles import check_name_at_table, issuer_for, read_profile
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECRET = b"correct horse battery"
+KEY = b"correct horse battery"
 PROFILES = """\
 participant:
   role: participant
@@ -81,13 +81,13 @@ def asked(tmp_path: Path, **other: Any) -> Asked:
 
 
 def invited(authority: Authority, tmp_path: Path, **other: Any) -> Invitation:
-    return invite(authority, asked(tmp_path, **other), lambda: SECRET)
+    return invite(authority, asked(tmp_path, **other), lambda: KEY)
 
 
 def test_the_guest_gets_in_with_the_file_alone(authority: Authority, tmp_path: Path) -> None:
     made = invited(authority, tmp_path)
     assert stat.S_IMODE(made.bundle.stat().st_mode) == 0o600
-    with open_bundle(made.bundle, lambda: SECRET) as credentials:
+    with open_bundle(made.bundle, lambda: KEY) as credentials:
         found = identify(credentials.leaf())
         assert (found.profile, found.subject, found.lifetime_days) == ("participant", "guest", 7)
         assert credentials.cert.read_bytes().count(b"BEGIN CERTIFICATE") == 2
@@ -288,7 +288,7 @@ def test_with_a_passphrase_of_ones_own(
     authority: Authority, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "secret").write_bytes(SECRET + b"\n")
+    (tmp_path / "secret").write_bytes(KEY + b"\n")
     assert main(command(authority, "--passphrase-file", "secret")) == 0
     out = capsys.readouterr().out
     assert "bundle       guest.p12 (mode 0600, protected by the passphrase)\n" in out
@@ -296,15 +296,15 @@ def test_with_a_passphrase_of_ones_own(
         "on the other machine, beside guest.p12:\n"
         "  consilium join council.example --bundle guest.p12 --name guest_claude --preset claude\n"
     )
-    assert SECRET.decode() not in out
-    with open_bundle(tmp_path / "guest.p12", lambda: SECRET):
+    assert KEY.decode() not in out
+    with open_bundle(tmp_path / "guest.p12", lambda: KEY):
         pass
 
 
 def test_for_a_program(
     authority: Authority, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(passphrase.VARIABLE, SECRET.decode())
+    monkeypatch.setenv(passphrase.VARIABLE, KEY.decode())
     out = tmp_path / "g.p12"
     assert main(command(authority, "--out", str(out), "--json", "--role", "sceptic")) == 0
     said = capsys.readouterr().out
@@ -313,8 +313,8 @@ def test_for_a_program(
     assert told["run"].endswith("--bundle g.p12 --name guest_claude --preset claude --role sceptic")
     assert told["certificate"]["kind"] == "participant"
     assert len(told["notes"]) == 3
-    assert SECRET.decode() not in said
-    with open_bundle(out, lambda: SECRET):
+    assert KEY.decode() not in said
+    with open_bundle(out, lambda: KEY):
         pass
 
 

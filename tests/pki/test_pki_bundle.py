@@ -24,7 +24,7 @@ from pki.main import main, parser
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECRET = "correct horse battery"
+KEY = "correct horse battery"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def issued(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
     path = tmp_path / "secret"
-    path.write_text(SECRET + "\n")
+    path.write_text(KEY + "\n")
     return path
 
 
@@ -70,7 +70,7 @@ def test_a_bundle_is_what_its_holder_has(
     assert main(["bundle", str(issued), "anna", "--out", str(out), "--format", form, *how]) == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     own = Credentials.load(issued / "anna")
-    with open_bundle(out, SECRET.encode if guarded else None) as found:
+    with open_bundle(out, KEY.encode if guarded else None) as found:
         client_context(found)
         assert found.fingerprint() == own.fingerprint()
         assert found.cert.read_bytes() == own.cert.read_bytes()
@@ -146,25 +146,25 @@ def test_the_chain_comes_along(tmp_path: Path, form: str) -> None:
 def test_the_environment_gives_the_passphrase(
     issued: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(passphrase.VARIABLE, SECRET)
+    monkeypatch.setenv(passphrase.VARIABLE, KEY)
     assert typed(monkeypatch) == []
     assert main(["bundle", str(issued), "anna", "--out", str(tmp_path / "a")]) == 0
-    with open_bundle(tmp_path / "a", SECRET.encode):
+    with open_bundle(tmp_path / "a", KEY.encode):
         pass
 
 
 def test_a_person_types_it_twice(issued: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = typed(monkeypatch, SECRET, SECRET)
+    asked = typed(monkeypatch, KEY, KEY)
     assert main(["bundle", str(issued), "anna", "--out", str(tmp_path / "a")]) == 0
     assert asked == [f"New passphrase for {tmp_path / 'a'}", "The same again"]
-    with open_bundle(tmp_path / "a", SECRET.encode):
+    with open_bundle(tmp_path / "a", KEY.encode):
         pass
 
 
 @pytest.mark.parametrize(
     ("answers", "sentence"),
     [
-        ((SECRET, "other"), "the two passphrases differ\n  nothing was written"),
+        ((KEY, "other"), "the two passphrases differ\n  nothing was written"),
         (("",), "an empty passphrase protects nothing\n  --no-passphrase writes a bundle without one"),
     ],
 )
@@ -257,7 +257,7 @@ def test_no_form_prints_a_key_or_a_passphrase(
             main(["bundle", str(issued), "anna", "--out", str(out), "--format", form, *how])
     said = "".join(capsys.readouterr())
     assert "PRIVATE" not in said
-    assert SECRET not in said
+    assert KEY not in said
     key = (issued / "anna" / "key.pem").read_text().splitlines()
     assert not any(line in said for line in key)
 
@@ -277,12 +277,12 @@ def test_at_a_terminal_it_asks_twice_and_shows_nothing(issued: Path, tmp_path: P
     command = ["-m", "consilium", "pki", "bundle", str(issued), "anna", "--out", str(tmp_path / "a")]
     child = pexpect.spawn(sys.executable, command, encoding="utf-8", timeout=30)
     child.expect("New passphrase for .*: ")
-    child.sendline(SECRET)
+    child.sendline(KEY)
     child.expect("The same again: ")
-    child.sendline(SECRET)
+    child.sendline(KEY)
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
-    assert SECRET not in child.before
-    with open_bundle(tmp_path / "a", SECRET.encode):
+    assert KEY not in child.before
+    with open_bundle(tmp_path / "a", KEY.encode):
         pass

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from council.conformance.provider.script import ACTS, CONTROLS, SECRET, STATUSES
+from council.conformance.provider.script import ACTS, CONTROLS, KEY, STATUSES
 from council.conformance.provider.stub import Stub
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def send(
 class Talker(ABC):
     """One API from the client's side: how a question is put, and where the answer stands."""
 
-    def __init__(self, stub: Stub, *, streamed: bool = True, key: str = SECRET) -> None:
+    def __init__(self, stub: Stub, *, streamed: bool = True, key: str = KEY) -> None:
         self.stub, self.streamed, self.key = stub, streamed, key
 
     @abstractmethod
@@ -186,7 +186,7 @@ def test_a_tool_is_called_once_and_its_answer_heard(stub: Stub) -> None:
     prompt = {"role": "user", "content": '<<tool Bash {"command": "id"}>>'}
     body: Json = {"model": "m", "messages": [prompt], "tools": [{"name": "Bash"}]}
     talker = Messages(stub, streamed=False)
-    told = talker.post("/v1/messages", body, {"authorization": f"Bearer {SECRET}"})
+    told = talker.post("/v1/messages", body, {"authorization": f"Bearer {KEY}"})
     (call,) = told["content"]
     assert (told["stop_reason"], call["name"], call["input"]) == ("tool_use", "Bash", {"command": "id"})
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": "uid=0"}
@@ -194,7 +194,7 @@ def test_a_tool_is_called_once_and_its_answer_heard(stub: Stub) -> None:
         {"role": "assistant", "content": told["content"]},
         {"role": "user", "content": [result]},
     ]
-    told = talker.post("/v1/messages", body, {"x-api-key": SECRET})
+    told = talker.post("/v1/messages", body, {"x-api-key": KEY})
     assert told["stop_reason"] == "end_turn"
     assert stub.turns[-1].tool_results == ("uid=0",)
     assert stub.turns[-1].tools == ("Bash",)
@@ -209,7 +209,7 @@ def test_a_tool_of_the_other_api_is_called_once_too(stub: Stub) -> None:
     }
     body: Json = {"model": "m", "input": [{"type": "additional_tools", "tools": [inner]}, prompt]}
     talker = Responses(stub, streamed=False)
-    key = {"authorization": f"Bearer {SECRET}"}
+    key = {"authorization": f"Bearer {KEY}"}
     (call,) = talker.post("/v1/responses", body, key)["output"]
     assert (call["type"], call["name"]) == ("function_call", "exec_command")
     body["input"] += [call, {"type": "function_call_output", "call_id": call["call_id"], "output": "uid=0"}]
@@ -228,7 +228,7 @@ def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) ->
         {"role": "user", "content": [reminder]},
     ]
     body: Json = {"model": "m", "messages": messages, "system": [{"type": "text", "text": "one"}]}
-    Messages(stub, streamed=False).post("/v1/messages", body, {"x-api-key": SECRET})
+    Messages(stub, streamed=False).post("/v1/messages", body, {"x-api-key": KEY})
     assert stub.turns[-1].said == (("user", "hello"),)
     assert stub.turns[-1].system == "one"
     context = [{"type": "input_text", "text": "<environment_context>x</environment_context>"}]
@@ -238,7 +238,7 @@ def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) ->
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]},
         {"type": "reasoning", "summary": []},
     ]
-    key = {"authorization": f"Bearer {SECRET}"}
+    key = {"authorization": f"Bearer {KEY}"}
     body = {"model": "m", "input": items, "instructions": "three"}
     Responses(stub, streamed=False).post("/v1/responses", body, key)
     assert stub.turns[-1].said == (("user", "hello"),)
@@ -262,14 +262,14 @@ def test_everything_else_is_written_down_and_not_found(
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"model": 1, "messages": [{}]}'])
 def test_what_it_does_not_understand_is_refused(stub: Stub, body: bytes) -> None:
     with pytest.raises(RefusedError) as raised:
-        send(stub.url, "POST", "/v1/messages", body, headers={"x-api-key": SECRET})
+        send(stub.url, "POST", "/v1/messages", body, headers={"x-api-key": KEY})
     assert raised.value.code == 400
 
 
 def test_a_person_can_serve_one_until_standard_input_ends() -> None:
     served = subprocess.Popen(
-        [sys.executable, "-m", "providers"],
-        cwd=Path(__file__).parents[1],
+        [sys.executable, "-m", "council.conformance.provider"],
+        cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

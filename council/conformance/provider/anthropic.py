@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from council.conformance.provider.script import SECRET, Heard
+from council.conformance.provider.script import KEY, Heard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 def key_is_known(headers: Mapping[str, str]) -> bool:
     """Whether the request came with the stub's key, in either of the two ways."""
-    return SECRET in (headers.get("x-api-key"), headers.get("authorization", "").removeprefix("Bearer "))
+    return KEY in (headers.get("x-api-key"), headers.get("authorization", "").removeprefix("Bearer "))
 
 
 def hear(body: Json, path: str) -> Heard:  # noqa: ARG001 - other APIs name the model there
@@ -108,7 +108,7 @@ def events(reply: Reply, model: str) -> Iterator[Json]:
     yield {"type": "message_stop"}
 
 
-def error(status: int, words: str, *, quota: bool) -> Json:
+def error(status: int, words: str, *, quota: bool) -> Json:  # noqa: ARG001 - words alone tell it
     """An error's body. That a quota is used up this API tells in words alone."""
     return {"type": "error", "error": {"type": _KINDS[status], "message": words}}
 

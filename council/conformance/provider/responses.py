@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from council.conformance.provider.script import SECRET, Heard
+from council.conformance.provider.script import KEY, Heard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 def key_is_known(headers: Mapping[str, str]) -> bool:
     """Whether the request came with the stub's key."""
-    return headers.get("authorization") == f"Bearer {SECRET}"
+    return headers.get("authorization") == f"Bearer {KEY}"
 
 
 def hear(body: Json, path: str) -> Heard:  # noqa: ARG001 - other APIs name the model there

@@ -32,7 +32,7 @@ ACTS = {
 
 STATUSES = {"400": 400, "401": 401, "403": 403, "404": 404, "429": 429, "500": 500, "529": 529, "quota": 429}
 
-SECRET = "sk-stub-0123456789"
+KEY = "sk-stub-0123456789"
 """The only key that the stubs know. It opens nothing."""
 
 CONTROLS = "a\x1b[31mred\x1b[0m \x1b]0;title\x07b\x08\x00\x9bm \u202edesrever\u2028 \x85end"
