@@ -47,7 +47,7 @@ def perform(home: Path, request: dict[str, Any]) -> bool:
         _put(home / name, text.encode("utf-8", "replace"))
     if copy := request.get("copy"):
         _copy(home, copy["patterns"], copy["name"])
-    proof = request.get("proof")
+    proof: str = request.get("proof", "")
     return bool(proof) and any(home.glob(proof))
 
 
