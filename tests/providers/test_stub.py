@@ -95,7 +95,22 @@ class Responses(Talker):
         return "".join(part["text"] for item in told["output"] for part in item["content"])
 
 
-@pytest.fixture(params=[Messages, Responses])
+class Contents(Talker):
+    def ask(self, *said: str, timeout: float = PATIENCE) -> str:
+        roles = ("user", "model")
+        contents = [{"role": roles[place % 2], "parts": [{"text": text}]} for place, text in enumerate(said)]
+        method = "streamGenerateContent?alt=sse" if self.streamed else "generateContent"
+        path, key = f"/v1beta/models/m:{method}", {"x-goog-api-key": self.key}
+        told = self.post(path, {"contents": contents}, key, timeout)
+        pieces = told if self.streamed else [told]
+        assert pieces[-1]["candidates"][0].get("finishReason") == "STOP"
+        assert {piece["modelVersion"] for piece in pieces} == {"m"}
+        return "".join(
+            part["text"] for piece in pieces for part in piece["candidates"][0]["content"]["parts"]
+        )
+
+
+@pytest.fixture(params=[Messages, Responses, Contents])
 def api(request: pytest.FixtureRequest, stub: Stub) -> Talker:
     made: Talker = request.param(stub)
     return made
@@ -130,6 +145,10 @@ def test_a_used_up_quota_is_told_from_too_many_requests_where_the_api_can(stub: 
     with pytest.raises(RefusedError) as raised:
         Responses(stub).ask("<<quota>>")
     assert json.loads(raised.value.text)["error"]["code"] == "insufficient_quota"
+    for act, details in (("quota", 1), ("429", 0)):
+        with pytest.raises(RefusedError) as raised:
+            Contents(stub).ask(f"<<{act}>>")
+        assert len(json.loads(raised.value.text)["error"].get("details", [])) == details
 
 
 def test_a_key_that_is_not_the_stubs_is_refused(api: Talker) -> None:
@@ -219,6 +238,32 @@ def test_a_tool_of_the_other_api_is_called_once_too(stub: Stub) -> None:
     assert stub.turns[-1].tool_results == ("uid=0",)
 
 
+def test_the_api_with_the_model_in_its_path_calls_a_tool_once_too(stub: Stub) -> None:
+    said: Json = {"role": "user", "parts": [{"text": '<<tool read_file {"path": "x"}>>'}]}
+    body: Json = {"contents": [said], "tools": [{"functionDeclarations": [{"name": "read_file"}]}]}
+    talker = Contents(stub, streamed=False)
+    path, key = "/v1beta/models/gemini-2.5-flash:generateContent", {"x-goog-api-key": KEY}
+    (call,) = talker.post(path, body, key)["candidates"][0]["content"]["parts"]
+    assert call == {"functionCall": {"name": "read_file", "args": {"path": "x"}}}
+    result = {"functionResponse": {"name": "read_file", "response": {"error": "there is no x"}}}
+    body["contents"] += [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
+    (answer,) = talker.post(path, body, key)["candidates"][0]["content"]["parts"]
+    assert answer["text"].startswith("I have seen 1 user messages")
+    assert stub.turns[-1].tools == ("read_file",)
+    assert stub.turns[-1].tool_results == ("there is no x",)
+    assert stub.turns[-1].model == "gemini-2.5-flash"
+
+
+def test_what_the_gemini_api_tells_of_an_answers_cost(stub: Stub) -> None:
+    contents = [{"role": "user", "parts": [{"text": "hello"}]}]
+    path, key = "/v1beta/models/m:generateContent", {"x-goog-api-key": KEY}
+    usage = Contents(stub, streamed=False).post(path, {"contents": contents}, key)["usageMetadata"]
+    assert usage["promptTokenCount"] == 112
+    assert usage["cachedContentTokenCount"] == 11
+    assert usage["candidatesTokenCount"] + usage["thoughtsTokenCount"] == 13
+    assert usage["totalTokenCount"] == 125
+
+
 def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) -> None:
     reminder = {"type": "text", "text": "<system-reminder>today</system-reminder>"}
     blocks = [reminder, {"type": "text", "text": "hello"}]
@@ -243,6 +288,15 @@ def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) ->
     Responses(stub, streamed=False).post("/v1/responses", body, key)
     assert stub.turns[-1].said == (("user", "hello"),)
     assert stub.turns[-1].system == "three\ntwo"
+    parts = [{"text": "<session_context>cwd</session_context>"}, {"text": "hello"}]
+    body = {
+        "contents": [{"role": "user", "parts": parts[:1]}, {"role": "user", "parts": parts}],
+        "systemInstruction": {"role": "user", "parts": [{"text": "four"}]},
+    }
+    key = {"x-goog-api-key": KEY}
+    Contents(stub, streamed=False).post("/v1beta/models/m:generateContent", body, key)
+    assert stub.turns[-1].said == (("user", "hello"),)
+    assert stub.turns[-1].system == "four"
 
 
 @pytest.mark.parametrize(
