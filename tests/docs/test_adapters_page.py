@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from consilium.messages import Fault
-from wrapper.adapters import parts, places
+from wrapper.adapters import parts, places, trying
 from wrapper.adapters.presets import Preset, load_preset
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +29,8 @@ TABLES: dict[str, type[BaseModel]] = {
     "answer": places.AnswerPlaces,
     "faults": parts.KnownFault,
     "network": parts.Network,
+    "conformance": trying.Conformance,
+    "conformance.faults.ACT": trying.Told,
 }
 
 

@@ -118,6 +118,26 @@ MISTAKES = [
         "[settings.harness]\nhelp='x'\n[settings.model]",
         "settings: harness has a meaning",
     ),
+    (
+        "claude",
+        'L = "{url}"',
+        'L = "{key}"',
+        "conformance: variables.ANTHROPIC_BASE_URL: nothing is called {key}",
+    ),
+    ("claude", '"CLAUDE.md" = "{mark}"', '"a" = "{"', "conformance: files.a: a single { at character 1"),
+    (
+        "claude",
+        '"CLAUDE.md" = "{mark}"',
+        '"a/../b" = "x"',
+        "conformance.files.a/../b.[key]: String should match",
+    ),
+    ("codex", "settings = { api_base", "settings = { base", "conformance.settings: there is no setting base"),
+    (
+        "claude",
+        "[conformance.files]",
+        '[conformance.faults.cut]\nfault = "client_error"\nprompt_sent = "no"\n[conformance.files]',
+        "conformance.faults.cut: prompt_sent: yes or maybe; the provider was asked",
+    ),
 ]
 
 

@@ -36,6 +36,7 @@ from wrapper.adapters.parts import (
     Version,
 )
 from wrapper.adapters.places import AnswerPlaces
+from wrapper.adapters.trying import Conformance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,6 +78,7 @@ class Preset(Part):
     answer: AnswerPlaces
     faults: tuple[KnownFault, ...] = ()
     network: Network
+    conformance: Conformance | None = None
 
     @model_validator(mode="after")
     def _templates_name_what_there_is(self) -> Self:
@@ -113,6 +115,13 @@ class Preset(Part):
     def _no_setting_is_called_like_a_gap(self) -> Self:
         if taken := self.settings.keys() & _RESERVED:
             raise ValueError(f"settings: {min(taken)} has a meaning of its own; choose another name")
+        return self
+
+    @model_validator(mode="after")
+    def _it_is_tried_with_settings_that_there_are(self) -> Self:
+        tried = self.conformance.settings if self.conformance else {}
+        if unknown := tried.keys() - self.settings.keys():
+            raise ValueError(f"conformance.settings: there is no setting {min(unknown)}")
         return self
 
     @model_validator(mode="after")
