@@ -49,11 +49,18 @@ class Client:
     faults: dict[str, tuple[Fault, PromptSent, str]] = field(default_factory=dict)
     """What becomes of each act of the stub: fault, whether the prompt was sent, words of the sentence."""
     no_key: str = ""
-    limit_bytes: int = 9_000_000
+    limit_bytes: int | None = 9_000_000
+    """A prompt that the client itself refuses; None for one that takes them all."""
+    programs: str = "node_modules/.bin"
+    """Where the program is, below the folder that it is installed in."""
+    person: dict[str, str] = field(default_factory=dict)
+    """Files in the home of a person who has used this client before."""
+    a_file_a_chat: bool = True
+    """Whether a file is gone with each chat that is; else the client alone knows which chats there are."""
 
     def environment(self, stub: Stub, leftovers: Leftovers, home: Path) -> dict[str, str]:
         """The environment of a wrapper that drives this client."""
-        programs = INSTALLED / self.installed_as / "node_modules" / ".bin"
+        programs = INSTALLED / self.installed_as / self.programs
         why = None
         if shutil.which("node") is None:
             why = "node is not installed"
@@ -64,6 +71,9 @@ class Client:
                 pytest.fail(why)
             pytest.skip(why)
         home.mkdir(exist_ok=True)
+        for name, text in self.person.items():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(text)
         own = {name: value.format(url=stub.url) for name, value in self.env.items()}
         return {**leftovers.env, "PATH": f"{programs}:/usr/bin:/bin", "HOME": str(home), **own}
 
@@ -95,6 +105,25 @@ OPENAI_FAULTS = {
     "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "stream disconnected before completion"),
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
 }
+
+OPENCODE_FAULTS = {
+    "400": (*REFUSED, "the provider answered 400: the stub was told"),
+    "401": (*REFUSED, "the provider answered 401: the stub was told"),
+    "403": (*REFUSED, "the provider answered 403: the stub was told"),
+    "404": (*REFUSED, "the provider answered 404: the stub was told"),
+    "429": (Fault.QUOTA, PromptSent.YES, "too many requests"),
+    "500": (*REFUSED, "gave up after 3 of its tries: the stub was told to answer 500"),
+    "529": (*REFUSED, "gave up after 3 of its tries: the stub was told to answer 529"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "nothing is left of what was paid for"),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "the answer broke off"),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
+}
+
+HAS_USED_OPENCODE = {
+    ".config/opencode/package-lock.json": '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1"}}}}',
+    ".config/opencode/node_modules/.package-lock.json": "{}",
+}
+"""What it has installed at its first start; without that it would ask npm for it."""
 
 CLIENTS = {
     client.preset: client
@@ -132,6 +161,23 @@ CLIENTS = {
             faults=OPENAI_FAULTS,
             no_key="Missing environment variable: `CODEX_API_KEY`",
             limit_bytes=1_100_000,
+        ),
+        Client(
+            "opencode",
+            "opencode",
+            env={"OPENAI_API_KEY": KEY},
+            passed=("OPENAI_API_KEY",),
+            settings={"api_base": "{url}/v1", "model": "m-1"},
+            programs="node_modules/opencode-linux-x64-baseline/bin",
+            person=HAS_USED_OPENCODE,
+            reports_usd=False,
+            cached_apart=False,
+            shell_tool=("bash", "command"),
+            ignores_its_home=False,
+            faults=OPENCODE_FAULTS,
+            no_key="there is no key for http://127.0.0.1",
+            limit_bytes=None,
+            a_file_a_chat=False,
         ),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,23 @@ def furnish(person: Path, project: Path, ran: Path) -> None:
         )
         (codex / "AGENTS.md").write_text(f"{mark}-MEMORY\n")
         (folder / "AGENTS.md").write_text(f"{mark}-MEMORY\n")
+        furnish_opencode(folder, mark, ran / f"hook-{whose}", ran / f"server-{whose}")
     (project / "CLAUDE.md").write_text(f"{MARKS['project']}-MEMORY\n")
     (project / "note.txt").write_text("MARK-OF-A-NOTE\n")
+
+
+def furnish_opencode(folder: Path, mark: str, hook: Path, server: Path) -> None:
+    """As `furnish`: a person's are in `.config`, a project's beside it."""
+    started = {"type": "local", "command": ["touch", str(server)], "enabled": True}
+    for place in (folder / ".config" / "opencode", folder / ".opencode"):
+        (place / "plugin").mkdir(parents=True, exist_ok=True)
+        (place / "plugin" / "mark.js").write_text(
+            f'require("fs").writeFileSync("{hook}", ""); export const Mark = async () => ({{}})\n'
+        )
+        (place / "AGENTS.md").write_text(f"{mark}-MEMORY\n")
+        (place / "opencode.json").write_text(json.dumps({"mcp": {"mark": started}}))
+        (place / "agent").mkdir(exist_ok=True)
+        (place / "agent" / "seat.md").write_text(f"---\ndescription: {mark}\nmode: primary\n---\n{mark}\n")
 
 
 def made_in(ran: Path) -> list[str]:
