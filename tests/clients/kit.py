@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,6 +181,17 @@ CLIENTS = {
         ),
     )
 }
+
+ALIKE = {
+    "deepseek.coder": replace(
+        CLIENTS["opencode"],
+        preset="deepseek.coder",
+        env={"DEEPSEEK_API_KEY": KEY, "DEEPSEEK_BASE_URL": "{url}"},
+        passed=("DEEPSEEK_API_KEY",),
+        settings={"api_base": "{url}"},
+    )
+}
+"""Presets that drive the program of another one in the same way: only what differs is tried."""
 
 
 @dataclass(frozen=True, slots=True)
