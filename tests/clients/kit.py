@@ -43,9 +43,18 @@ class Client:
     """Whether what is read from a cache comes on top of the input that the API tells."""
     shell_tool: tuple[str, str] = ("Bash", "command")
     """The tool that runs a command, and what it calls the command."""
-    tells_refusals: bool = True
-    ignores_its_home: bool = True
-    """Whether a restricted client ignores even what stands in the folder of its state."""
+    refusal: str = "touch {made}"
+    """What it says of a command that it may not run; empty if it says nothing."""
+    ignores: str | None = ".claude"
+    """What of a person's home it ignores, restricted, even in the folder of its state; None for nothing."""
+    takes_its_folder: bool = False
+    """Whether it takes what stands in the folder where it works, restricted or not: that one is empty."""
+    tries_again: bool = True
+    """Whether it asks a provider again that was overloaded."""
+    nowhere: PromptSent = PromptSent.NO
+    """What it tells of the prompt if the provider cannot be reached."""
+    person: dict[str, str] = field(default_factory=dict)
+    """Files in a person's home without which the client does not answer."""
     faults: dict[str, tuple[Fault, PromptSent, str]] = field(default_factory=dict)
     """What becomes of each act of the stub: fault, whether the prompt was sent, words of the sentence."""
     no_key: str = ""
@@ -53,8 +62,6 @@ class Client:
     """A prompt that the client itself refuses; None for one that takes them all."""
     programs: str = "node_modules/.bin"
     """Where the program is, below the folder that it is installed in."""
-    person: dict[str, str] = field(default_factory=dict)
-    """Files in the home of a person who has used this client before."""
     a_file_a_chat: bool = True
     """Whether a file is gone with each chat that is; else the client alone knows which chats there are."""
 
@@ -70,10 +77,11 @@ class Client:
             if os.environ.get("CONSILIUM_REQUIRE_CLIENTS") == "1":
                 pytest.fail(why)
             pytest.skip(why)
+        for name, content in self.person.items():
+            if not (home / name).exists():
+                (home / name).parent.mkdir(parents=True, exist_ok=True)
+                (home / name).write_text(content)
         home.mkdir(exist_ok=True)
-        for name, text in self.person.items():
-            (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).write_text(text)
         own = {name: value.format(url=stub.url) for name, value in self.env.items()}
         return {**leftovers.env, "PATH": f"{programs}:/usr/bin:/bin", "HOME": str(home), **own}
 
@@ -125,6 +133,19 @@ HAS_USED_OPENCODE = {
 }
 """What it has installed at its first start; without that it would ask npm for it."""
 
+GEMINI_FAULTS = {
+    "400": (*REFUSED, "the stub was told to answer 400"),
+    "401": (*REFUSED, '"code":401,"message":"the stub was told'),
+    "403": (*REFUSED, '"code":403,"message":"the stub was told'),
+    "404": (*REFUSED, "API Error: the stub was told to answer 404"),
+    "429": (Fault.QUOTA, PromptSent.YES, "API Error: the stub was told to answer 429: too many requests"),
+    "500": (*REFUSED, '"code":500,"message":"the stub was told'),
+    "529": (*REFUSED, '"code":529,"message":"the stub was told'),
+    "quota": (Fault.QUOTA, PromptSent.YES, "You have exhausted your daily quota on this model."),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "Model stream ended without a finish reason."),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "The model returned an empty response"),
+}
+
 CLIENTS = {
     client.preset: client
     for client in (
@@ -156,8 +177,8 @@ CLIENTS = {
             reports_usd=False,
             cached_apart=False,
             shell_tool=("exec_command", "cmd"),
-            tells_refusals=False,
-            ignores_its_home=False,
+            refusal="",
+            ignores=None,
             faults=OPENAI_FAULTS,
             no_key="Missing environment variable: `CODEX_API_KEY`",
             limit_bytes=1_100_000,
@@ -173,11 +194,29 @@ CLIENTS = {
             reports_usd=False,
             cached_apart=False,
             shell_tool=("bash", "command"),
-            ignores_its_home=False,
+            ignores=None,
             faults=OPENCODE_FAULTS,
             no_key="there is no key for http://127.0.0.1",
             limit_bytes=None,
             a_file_a_chat=False,
+        ),
+        Client(
+            "gemini",
+            "gemini",
+            env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": KEY},
+            passed=("GEMINI_API_KEY",),
+            settings={"model": "gemini-2.5-flash"},
+            reports_usd=False,
+            cached_apart=False,
+            shell_tool=("run_shell_command", "command"),
+            refusal='Tool \\"run_shell_command\\" not found',
+            ignores="",
+            takes_its_folder=True,
+            tries_again=False,
+            nowhere=PromptSent.MAYBE,
+            person={".gemini/settings.json": '{"security":{"auth":{"selectedType":"gemini-api-key"}}}'},
+            faults=GEMINI_FAULTS,
+            no_key="you must specify the GEMINI_API_KEY environment variable",
         ),
     )
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,6 +17,8 @@ from consilium.messages import Fault, PromptSent
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from clients.kit import Seats
     from consilium.messages import Usage
     from council.conformance.provider.stub import Stub
@@ -166,8 +167,7 @@ async def test_a_chat_that_is_gone_is_said_and_never_begun_anew(
     await adapter.open(SYSTEM)
     await adapter.send_turn("first")
     chat = json.loads((tmp_path / "seat" / "chat.json").read_bytes())["id"]
-    proof = Path(adapter._call.proof(chat))
-    for path in (tmp_path / "seat" / "home").rglob(f"*{chat}*" if chat in proof.name else f"{proof.name}*"):
+    for path in (tmp_path / "seat" / "home").glob(f"{adapter._call.proof(chat)}*"):
         path.unlink()
     asked = len(stub.requests)
     with pytest.raises(AdapterFault) as raised:
