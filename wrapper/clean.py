@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from io import StringIO
 
 MAX_MARKS = 30
 """Combining marks kept on one character: Unicode's stream-safe limit (UAX #15). `unicodedata.normalize`
@@ -203,13 +204,13 @@ def _thinned(text: str) -> str:
 
 
 def _thin(match: re.Match[str]) -> str:
-    kept: list[str] = []
+    kept = StringIO()  # of a list, each character would be an object of its own
     marks = 0
     for char in match[0]:
         marks = marks + 1 if _is_mark(char) else 0
         if marks <= MAX_MARKS:
-            kept.append(char)
-    return "".join(kept)
+            kept.write(char)
+    return kept.getvalue()
 
 
 def _judge(match: re.Match[str]) -> str:
