@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
-from wrapper.adapters.reading import read_complaint
+from wrapper.adapters.reading import Complaint, read_complaint
 from wrapper.clean import clean_line, clean_text, decode_output
 
 if TYPE_CHECKING:
     from wrapper.adapters.presets import Preset
-    from wrapper.adapters.reading import Complaint
     from wrapper.sandbox import Bounds, Completed
 
 WORDS_CHARS = 600
 """What is kept of a client's own words: the end, where the reason stands."""
+
+SEARCHED_CHARS = 4096
+"""What of them is searched for what they mean: a pattern may take time that grows with their square."""
 
 RESET_CHARS = 80
 
@@ -28,7 +30,9 @@ _SECONDS_DIGITS = 12
 
 def fault_of(done: Completed, preset: Preset, bounds: Bounds) -> AdapterFault | None:
     """Why this run of ``preset`` is not an answer; None if it may be one."""
-    complaint = read_complaint(done.stdout, preset.answer)
+    # What has no end is not read: its beginning says nothing of a failure, and takes twenty times its size.
+    unread = done.stopped is Fault.ANSWER_TOO_LARGE
+    complaint = Complaint(failed=False, words="") if unread else read_complaint(done.stdout, preset.answer)
     fault = _judged(done, preset, bounds, complaint)
     if fault is not None:
         fault.refused = complaint.refused
@@ -54,6 +58,7 @@ def told(
     done: Completed, preset: Preset, what: str, words: str, sent: PromptSent = PromptSent.MAYBE
 ) -> AdapterFault:
     """A failure that the client told in ``words``: what they are known to mean, or else ``sent``."""
+    words = words[-SEARCHED_CHARS:]
     for known in preset.faults:
         if found := re.search(known.pattern, words):
             fault = _fault(done, known.fault, known.prompt_sent, what, words)
