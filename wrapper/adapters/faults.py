@@ -20,7 +20,10 @@ WORDS_CHARS = 600
 """What is kept of a client's own words: the end, where the reason stands."""
 
 SEARCHED_CHARS = 4096
-"""What of them is searched for what they mean: a pattern may take time that grows with their square."""
+"""What of them is searched for what they mean, at either end: a pattern may take time that grows with the
+square of it, or worse."""
+
+_EDGE = SEARCHED_CHARS // 2
 
 RESET_CHARS = 80
 
@@ -58,9 +61,9 @@ def told(
     done: Completed, preset: Preset, what: str, words: str, sent: PromptSent = PromptSent.MAYBE
 ) -> AdapterFault:
     """A failure that the client told in ``words``: what they are known to mean, or else ``sent``."""
-    words = words[-SEARCHED_CHARS:]
+    edges = words if len(words) <= SEARCHED_CHARS else f"{words[:_EDGE]}\n{words[-_EDGE:]}"
     for known in preset.faults:
-        if found := re.search(known.pattern, words):
+        if found := re.search(known.pattern, edges):
             fault = _fault(done, known.fault, known.prompt_sent, what, words)
             fault.resets_at = _moment(found.groupdict().get("reset"))
             return fault
