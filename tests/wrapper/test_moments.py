@@ -15,7 +15,7 @@ from wrapper.adapters.presets import load_preset
 from wrapper.sandbox import Completed
 
 PRESET = load_preset("claude").model_copy(
-    update={"faults": (KnownFault(pattern=r"(?s)used up(?: until (?P<reset>.*))?", fault="quota"),)}
+    update={"faults": (KnownFault(pattern=r"(?s)used up(?: until (?P<reset>.*))?", fault=Fault.QUOTA),)}
 )
 
 
@@ -33,6 +33,8 @@ def fault(words: str) -> AdapterFault:
         ("2026-11-30 18:30:00+00:00", "2026-11-30T18:30:00Z"),
         ("2026-11-30T18:30:00", "2026-11-30T18:30:00"),  # of which zone, nobody says
         ("3pm (Europe/Rome)", "3pm (Europe/Rome)"),
+        ("34.074824224s", "in 34.074824224s"),
+        ("7h15m3s", "in 7h15m3s"),
         ("in 2 hours\n\x1b[2J", "in 2 hours"),
         ("0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00+23:59"),
         ("9" * 12, "9" * 12),

@@ -27,6 +27,8 @@ _EDGE = SEARCHED_CHARS // 2
 
 RESET_CHARS = 80
 
+_DURATION = re.compile(r"(\d+h)?(\d+m)?(\d+(\.\d+)?s)?", re.ASCII)
+
 _SECONDS_DIGITS = 12
 """A UNIX time with more digits than this counts milliseconds."""
 
@@ -85,7 +87,8 @@ def _words(done: Completed, preset: Preset) -> str:
 def _moment(said: str | None) -> str | None:
     """When a quota is full again, if the client told: RFC 3339 in UTC, or its words if they name no moment.
 
-    ``3pm (Europe/Rome)`` names none: which day is meant, only the client knows.
+    ``3pm (Europe/Rome)`` names none: which day is meant, only the client knows. Nor does ``34.07s``, which
+    counts from when it was said.
     """
     if not said:
         return None
@@ -99,7 +102,7 @@ def _moment(said: str | None) -> str | None:
             return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
         pass
-    return clean_line(said, RESET_CHARS) or None
+    return clean_line(f"in {said}" if _DURATION.fullmatch(said) else said, RESET_CHARS) or None
 
 
 def _broken(bound: Fault, bounds: Bounds) -> str:
