@@ -41,7 +41,7 @@ async def main(folder: Path) -> None:
     await adapter.open("You answer.")
     idle = memory("VmRSS")
     begin_anew()
-    told = {}
+    told: dict[str, str | int] = {}
     try:
         await adapter.send_turn("Well?")
     except AdapterFault as fault:

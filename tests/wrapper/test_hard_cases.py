@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -62,6 +63,34 @@ def test_a_gigabyte_takes_a_bounded_amount_of_memory(what: str, leftovers: Lefto
     assert (told["fault"], told["sent"]) == (fault, sent), told
     assert words in told["detail"]
     assert told["more_mb"] < 64, told
+
+
+async def test_a_seat_goes_on_living_while_a_long_answer_is_read(
+    leftovers: Leftovers, tmp_path: Path
+) -> None:
+    # Runs of marks are what takes longest: each is looked at by itself.
+    tower = "e" + "\u0301" * 40
+    answer = json.dumps([{"conversation_id": "01abc", "response": tower * 60_000}], ensure_ascii=False)
+    (tmp_path / "out").write_text(answer, encoding="utf-8")
+    program(tmp_path / "llm", f"cat {tmp_path}/out")
+    seat = plain_seat(tmp_path, leftovers)
+    await seat.open(SYSTEM)
+    beats = [time.monotonic()]
+
+    async def beat() -> None:
+        while True:
+            await anyio.sleep(0.01)
+            beats.append(time.monotonic())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(beat)
+        began = time.monotonic()
+        await seat.send_turn("Well?")
+        took = time.monotonic() - began
+        tasks.cancel_scope.cancel()
+    assert took > 0.5, "the answer was not long enough to be felt"
+    assert max(later - sooner for sooner, later in itertools.pairwise(beats)) < took / 2
+    await seat.close()
 
 
 # --- a death in the middle ---------------------------------------------------------------------------

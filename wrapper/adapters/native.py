@@ -196,16 +196,13 @@ class NativeAdapter(ParticipantAdapter):
             ),
             self._bounds,
         )
-        fault = fault_of(done, preset, self._bounds)
-        if fault is not None:
-            raise fault
-        reading = self._read(done.stdout)
-        chat = self._check(reading, done, new)
-        cumulative = preset.answer.cumulative
-        usage = chats.usage_of(reading, cumulative, None if had is None else self._counters)
-        counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
-        counters = {**self._counters, **counted}
         with anyio.CancelScope(shield=True):
+            # In a thread: what a client says may be long, and a seat has a heart that must not stop for it.
+            reading, chat = await anyio.to_thread.run_sync(self._understand, done, new)
+            cumulative = preset.answer.cumulative
+            usage = chats.usage_of(reading, cumulative, None if had is None else self._counters)
+            counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
+            counters = {**self._counters, **counted}
             await anyio.to_thread.run_sync(self._adopt, chat, counters, turn)
         if preset.run.output == "streamed" and done.first_byte is not None:
             usage = usage.model_copy(update={"first_byte_ms": round(done.first_byte * 1000)})
@@ -217,6 +214,14 @@ class NativeAdapter(ParticipantAdapter):
         return (
             str(uuid.uuid4()) if chat.id == "chosen" and (self._id is None or chat.turn == "fork") else None
         )
+
+    def _understand(self, done: Completed, new: str | None) -> tuple[Reading, str]:
+        """What a run says, and the chat that says it. Raises `AdapterFault`."""
+        fault = fault_of(done, self._preset, self._bounds)
+        if fault is not None:
+            raise fault
+        reading = self._read(done.stdout)
+        return reading, self._check(reading, done, new)
 
     def _read(self, output: bytes) -> Reading:
         try:
