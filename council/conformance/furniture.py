@@ -1,0 +1,33 @@
+"""What a person or a project may have set up for a client, put where the client would find it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wrapper.adapters import templates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MARKS = {"user": "MARK-OF-THE-USER", "project": "MARK-OF-THE-PROJECT"}
+"""By whom a piece of text was set up that is found in a request."""
+
+
+def furnish(files: Mapping[str, str], folder: Path, mark: str, made: Path) -> None:
+    """Put the ``files`` of a preset's table ``[conformance]`` into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(templates.fill(content, {"mark": mark, "made": str(made)}))
+
+
+def furnish_own(files: Mapping[str, str], home: Path, mark: str, made: Path) -> None:
+    """Put them into the folder of the client's state; what is in a hidden folder elsewhere stands bare there."""
+    bare = {
+        name.partition("/")[2]: content
+        for name, content in files.items()
+        if name.startswith(".") and "/" in name
+    }
+    furnish({**files, **bare}, home, mark, made)
