@@ -21,7 +21,6 @@ from consilium.config import PresetName
 from consilium.errors import UserError
 from wrapper.adapters import templates
 from wrapper.adapters.parts import (
-    AnswerPlaces,
     Chat,
     Environment,
     KnownFault,
@@ -36,6 +35,7 @@ from wrapper.adapters.parts import (
     Text,
     Version,
 )
+from wrapper.adapters.places import AnswerPlaces
 from wrapper.adapters.trying import Conformance
 
 if TYPE_CHECKING:
@@ -148,6 +148,14 @@ class Preset(Part):
             for where, arguments in (("run.first", self.run.first), ("run.next", self.run.next)):
                 if used and gap not in arguments:
                     raise ValueError(f"{where}: {gap} is missing, and there are arguments to stand there")
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_put_back_is_known(self) -> Self:
+        if (self.chat.turn == "restore") != bool(self.state.chat):
+            raise ValueError(
+                "state.chat: the files that chat.turn = restore puts back, and no other turn does"
+            )
         return self
 
     def _templates(self) -> Iterator[tuple[str, str, frozenset[str]]]:
