@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import anyio.to_thread
@@ -19,6 +18,7 @@ from consilium.errors import AdapterFault, ConsiliumError
 from council.conformance.provider.script import KEY
 from council.conformance.provider.stub import Stub
 from council.conformance.traces import VARIABLE, Traces
+from council.conformance.verdicts import Failed, NotApplicable, Turn
 from wrapper.adapters import templates
 from wrapper.adapters.keeping import kept_chat
 from wrapper.adapters.native import NativeAdapter
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from consilium.messages import Fault, PromptSent
-    from council.conformance.provider.script import Heard
-    from council.conformance.provider.stub import Request
-    from wrapper.adapters.base import Answer, ParticipantAdapter
+    from wrapper.adapters.base import ParticipantAdapter
     from wrapper.adapters.parts import ProfileName
     from wrapper.adapters.presets import Preset
 
@@ -68,88 +65,7 @@ SECRETS = {"CONSILIUM_KEY": "never-this-key", "SOMEBODYS_SECRET": "never-this-se
 HEARD_SECONDS = 60.0
 """How long a client may take to ask its provider."""
 
-SHOWN_CHARS = 70
-"""What is shown of a text, to tell which one it is."""
-
 T = TypeVar("T")
-
-
-class Failed(Exception):  # noqa: N818 - what a check says, not a failure of ours
-    """Raised when what a check says does not hold; the message tells what was seen instead."""
-
-
-class NotApplicable(Exception):  # noqa: N818 - as above
-    """Raised where there is nothing to check; the message tells why."""
-
-
-def need(holds: object, why: str) -> None:
-    """Raise `Failed` unless it ``holds``."""
-    if not holds:
-        raise Failed(why)
-
-
-def need_text(turn: Turn, expected: str) -> None:
-    """Raise `Failed` unless the turn was answered by just that."""
-    said = turn.answered.text
-    need(said == expected, f"{turn.shown} was answered by {_short(said)}, not by {_short(expected)}")
-
-
-def need_fault(turn: Turn, kind: Fault, *sent: PromptSent) -> AdapterFault:
-    """The turn's fault. Raises `Failed` unless it is of that kind, and says so of the prompt."""
-    fault = turn.failed
-    told, expected = f"{fault.fault}, prompt sent: {fault.prompt_sent}", " or ".join(sent)
-    right = fault.fault is kind and fault.prompt_sent in sent
-    need(right, f"{turn.shown} is told as {told}, not as {kind}, prompt sent: {expected} ({fault.detail})")
-    return fault
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn: what was asked, what came of it, what reached the provider, what runs afterwards."""
-
-    prompt: str
-    answer: Answer | None
-    fault: AdapterFault | None
-    requests: tuple[Request, ...]
-    left: tuple[str, ...]
-    kept: str | None
-    """The chat that the seat keeps after this turn."""
-    seconds: float
-
-    @property
-    def answered(self) -> Answer:
-        """The answer. Raises `Failed` if there is none."""
-        if self.answer is None:
-            what = f"{self.fault.fault}: {self.fault.detail}" if self.fault else "nothing"
-            raise Failed(f"{self.shown} was answered by {what}")
-        return self.answer
-
-    @property
-    def failed(self) -> AdapterFault:
-        """The fault. Raises `Failed` if the turn was answered."""
-        if self.fault is None:
-            raise Failed(f"{self.shown} was answered: {_short(self.answered.text)}")
-        return self.fault
-
-    @property
-    def heard(self) -> tuple[Heard, ...]:
-        """The model requests of this turn."""
-        return tuple(request.heard for request in self.requests if request.heard is not None)
-
-    @property
-    def last(self) -> Heard:
-        """The last model request of this turn. Raises `Failed` if there was none."""
-        need(self.heard, f"{self.shown} reached no model")
-        return self.heard[-1]
-
-    @property
-    def shown(self) -> str:
-        """The prompt, cut short."""
-        return _short(self.prompt)
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 3]}...")
 
 
 class Bench:
@@ -305,7 +221,13 @@ class Seated:
     async def answer(self, prompt: str) -> Turn:
         """Take a turn that has to be answered for the scene to go on. Raises `Failed`."""
         turn = await self.ask(prompt)
-        need(turn.answered, "")
+        _ = turn.answered
+        return turn
+
+    async def fail(self, prompt: str) -> Turn:
+        """Take a turn that has to fail for the scene to go on. Raises `Failed`."""
+        turn = await self.ask(prompt)
+        _ = turn.failed
         return turn
 
     async def ask_all(self, *prompts: str) -> tuple[Turn, ...]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from consilium.messages import Fault, PromptSent
-from council.conformance.bench import BOUNDS, SYSTEM, Failed, NotApplicable, need, need_fault, need_text
+from council.conformance.bench import BOUNDS, SYSTEM
 from council.conformance.furniture import MARKS, furnish, furnish_own
 from council.conformance.provider import anthropic
 from council.conformance.provider.script import seen
+from council.conformance.verdicts import Failed, NotApplicable, need, need_fault, need_text
 from wrapper.adapters import chats, templates
 from wrapper.adapters.keeping import CHAT_FILE
 from wrapper.adapters.native import NativeAdapter
@@ -18,7 +19,8 @@ from wrapper.adapters.native import NativeAdapter
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from council.conformance.bench import Bench, Room, Turn
+    from council.conformance.bench import Bench, Room
+    from council.conformance.verdicts import Turn
     from wrapper.adapters.parts import ProfileName
 
 QUESTIONS = ("first question", "second question", "third question")
@@ -46,7 +48,7 @@ class Life:
 
     @property
     def answered(self) -> tuple[Turn, Turn, Turn]:
-        """The turns that the provider answered."""
+        """The turns that were answered."""
         return self.first, self.second, self.third
 
 
@@ -58,12 +60,12 @@ async def life(room: Room) -> Life:
     if room.bench.tried.ignores_its_folder:
         furnish_own(room.bench.tried.files, room.folder / "seat" / "home", MARKS["user"], made)
     async with room.seated() as seat:
-        begun_badly = await seat.ask("begin with <<400>>")
-        first, second = await seat.ask_all(*QUESTIONS[:2])
-        failed = await seat.ask("go on with <<400>>")
+        begun_badly = await seat.fail("begin with <<400>>")
+        first, second = await seat.answer(QUESTIONS[0]), await seat.answer(QUESTIONS[1])
+        failed = await seat.fail("go on with <<400>>")
     async with room.seated() as seat:
         lost = seat.adapter.memory_lost
-        third = await seat.ask(QUESTIONS[2])
+        third = await seat.answer(QUESTIONS[2])
     return Life(begun_badly, first, second, failed, third, lost=lost, made=made.exists())
 
 
@@ -164,7 +166,7 @@ async def system_prompt_is_sent(bench: Bench) -> None:
 async def chat_is_named_exactly(bench: Bench) -> dict[str, str]:
     """The seat keeps the exact id of its chat, the same or that of a copy, as the preset says."""
     told, rule = await bench.scene(life), bench.preset.chat
-    ids = [turn.kept for turn in told.answered if turn.answered]
+    ids = [turn.kept for turn in told.answered]
     for chat in ids:
         need(chats.is_id(rule, chat), f"{chat!r} is not what the preset says of an id")
     expected = 3 if rule.turn == "fork" else 1
@@ -176,16 +178,16 @@ async def id_is_kept_after_success_only(bench: Bench) -> None:
     """An id is kept when a turn has succeeded, and not before."""
     told = await bench.scene(life)
     begun = told.begun_badly
-    need(begun.failed and begun.kept is None, f"{begun.kept} was kept after a first turn that failed")
-    need(told.first.answered and told.first.kept, "nothing was kept after the first answer")
-    need(told.failed.failed and told.failed.kept == told.second.kept, "a turn that failed changed the id")
+    need(begun.kept is None, f"{begun.kept} was kept after a first turn that failed")
+    need(told.first.kept, "nothing was kept after the first answer")
+    need(told.failed.kept == told.second.kept, "a turn that failed changed the id")
 
 
 async def nothing_else_is_asked(bench: Bench) -> None:
     """A turn is one request of the model, and nothing else is asked of the provider."""
     for turn in (await bench.scene(life)).answered:
         asked = [f"{request.method} {request.path}" for request in turn.requests]
-        need(turn.answered and len(turn.heard) == len(asked) == 1, f"{turn.prompt!r} made {asked}")
+        need(len(turn.heard) == len(asked) == 1, f"{turn.prompt!r} made {asked}")
 
 
 async def usage_is_the_turns_own(bench: Bench) -> dict[str, str]:

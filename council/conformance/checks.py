@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from council.conformance import chats, endings, failures, harness, prompts
-from council.conformance.bench import Failed, NotApplicable
+from council.conformance.verdicts import Failed, NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -12,14 +12,16 @@ import anyio.to_thread
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
-from council.conformance.bench import SECRETS, SYSTEM, NotApplicable, need, need_fault, need_text
+from council.conformance.bench import SECRETS, SYSTEM
 from council.conformance.chats import life
 from council.conformance.failures import failures
 from council.conformance.provider.script import seen
+from council.conformance.verdicts import NotApplicable, need, need_fault, need_text
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
-    from council.conformance.bench import Bench, Room, Seated, Turn
+    from council.conformance.bench import Bench, Room, Seated
+    from council.conformance.verdicts import Turn
 
 DEADLINE_FROM, DEADLINE_TIMES = 2.0, 3.0
 """A turn that hangs is given that many seconds, and that many times as long as one that does not."""

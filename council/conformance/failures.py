@@ -1,17 +1,18 @@
-"""What goes wrong at the provider, or on the way there, is told as it is, and leaves no trace (§6.5, §6.6)."""
+"""What goes wrong at the provider, or on the way there, is told as it is and leaves no trace (§6.5, §6.6)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from consilium.messages import Fault, PromptSent
-from council.conformance.bench import NotApplicable, need, need_fault, need_text
 from council.conformance.provider.script import seen
+from council.conformance.verdicts import NotApplicable, need, need_fault, need_text
 
 if TYPE_CHECKING:
     from consilium.errors import AdapterFault
-    from council.conformance.bench import Bench, Room, Turn
+    from council.conformance.bench import Bench, Room
+    from council.conformance.verdicts import Turn
 
 REFUSED = (Fault.CLIENT_ERROR, PromptSent.YES)
 
@@ -60,7 +61,7 @@ async def failures(room: Room) -> Failures:
 
 async def unreached(room: Room, how: str) -> Turn:
     """A turn without a key, with a wrong one, or with nobody at the endpoint."""
-    ways: dict[str, dict[str, str | None]] = {
+    ways: dict[str, dict[str, Any]] = {
         "no-key": {"key": None},
         "wrong-key": {"key": WRONG_KEY},
         "nowhere": {"url": "http://127.0.0.1:1"},

@@ -24,7 +24,7 @@ def furnish(files: Mapping[str, str], folder: Path, mark: str, made: Path) -> No
 
 
 def furnish_own(files: Mapping[str, str], home: Path, mark: str, made: Path) -> None:
-    """Put them into the folder of the client's state; what is in a hidden folder elsewhere stands bare there."""
+    """Put them into the folder of the client's state, where what a hidden folder holds stands bare too."""
     bare = {
         name.partition("/")[2]: content
         for name, content in files.items()

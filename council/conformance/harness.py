@@ -6,15 +6,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from council.conformance.bench import NotApplicable, need, need_text
 from council.conformance.chats import life
 from council.conformance.furniture import MARKS, furnish
 from council.conformance.provider.script import seen
+from council.conformance.verdicts import NotApplicable, need, need_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from council.conformance.bench import Bench, Room, Turn
+    from council.conformance.bench import Bench, Room
+    from council.conformance.verdicts import Turn
 
 # --- what is played --------------------------------------------------------------------------------------
 
@@ -35,7 +36,7 @@ async def native(room: Room) -> Native:
     for mark, folder in ((MARKS["user"], room.person), (MARKS["project"], project)):
         furnish(room.bench.tried.files, folder, mark, room.folder / "made")
     async with room.seated(profile="native", cwd=project) as seat:
-        first, second = await seat.ask_all("first", "second")
+        first, second = await seat.answer("first"), await seat.answer("second")
         order = tool_order(room, made)
         tried = await seat.ask(order) if order else None
     return Native(first, second, tried, made=made.exists())
@@ -83,7 +84,7 @@ async def restricted_picks_up_nothing(bench: Bench) -> None:
         raise NotApplicable("the preset names nothing that could be set up: conformance.files")
     for turn in told.answered:
         found = [mark for mark in MARKS.values() if mark in str(turn.requests[-1].body)]
-        need(turn.answered and not found, f"{turn.shown} sent {', '.join(found)} along")
+        need(not found, f"{turn.shown} sent {', '.join(found)} along")
     need(not told.made, "a hook or a server of that configuration was run")
 
 
@@ -109,7 +110,7 @@ async def native_is_the_harness(bench: Bench) -> dict[str, str]:
     for turn in (told.first, told.second):
         body = str(turn.requests[-1].body)
         missing = [mark for mark in MARKS.values() if bench.tried.files and mark not in body]
-        need(turn.answered and not missing, f"{turn.shown} went without {', '.join(missing)}")
+        need(not missing, f"{turn.shown} went without {', '.join(missing)}")
         need(tool is None or turn.last.tools, f"{turn.shown} offered no tool")
     need_text(told.second, seen(2, told.second.prompt))
     return {"tools": str(len(told.second.last.tools))}

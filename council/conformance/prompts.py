@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from consilium.messages import Context, DeltaEntry, Fault, Phase, PromptSent
-from council.conformance.bench import NotApplicable, need, need_fault, need_text
 from council.conformance.chats import bare
 from council.conformance.provider.script import seen
+from council.conformance.verdicts import NotApplicable, need, need_fault, need_text
 from wrapper.envelope import assemble
 from wrapper.prompts import END_TOKEN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from council.conformance.bench import Bench, Room, Turn
+    from council.conformance.bench import Bench, Room
+    from council.conformance.verdicts import Turn
     from wrapper.adapters.parts import ProfileName
 
 NONCE = "0123456789abcdef"
@@ -83,7 +84,7 @@ async def sizes(room: Room) -> dict[str, Turn]:
         for name, prompt in asked.items():
             told[name] = await seat.ask(prompt)
     async with room.seated("another") as seat:
-        told["megabyte"] = await seat.ask(MEGABYTE)
+        told["megabyte"] = await seat.answer(MEGABYTE)
     return told
 
 
@@ -118,7 +119,7 @@ async def token_does_not_cut(bench: Bench) -> None:
 async def megabyte_arrives_whole(bench: Bench) -> None:
     """A prompt of a megabyte reaches the model whole."""
     turn = (await bench.scene(sizes))["megabyte"]
-    need(turn.answered and turn.last.prompts[-1].strip() == MEGABYTE.strip(), "it did not arrive as it was")
+    need(turn.last.prompts[-1].strip() == MEGABYTE.strip(), "it did not arrive as it was")
 
 
 async def overlong_prompt_is_refused(bench: Bench) -> None:
