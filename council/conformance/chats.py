@@ -91,23 +91,26 @@ async def apart(room: Room) -> tuple[Turn, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A chat that is not there any more, asked for in the same life and in the next."""
+    """A chat that is not there any more, asked for in the same life and in the next.
 
-    before: Turn
+    ``lost``: whether the next life said that it had lost its memory.
+    """
+
     after: Turn
     lost: bool
+    later: Turn
 
 
 async def gone(room: Room) -> Gone:
     """Take away what proves that the chat exists."""
     async with room.seated() as seat:
-        before = await seat.answer("first")
-        need(before.kept, "the seat keeps no chat after its first answer")
-        for path in _proofs(room, before.kept or ""):
+        kept = (await seat.answer("first")).kept
+        need(kept, "the seat keeps no chat after its first answer")
+        for path in _proofs(room, kept or ""):
             path.unlink()
         after = await seat.ask("second")
     async with room.seated() as seat:
-        return Gone(before, after, lost=seat.adapter.memory_lost)
+        return Gone(after, seat.adapter.memory_lost, await seat.ask("third"))
 
 
 async def unknown(room: Room, profile: ProfileName) -> tuple[bool, Turn]:
@@ -220,11 +223,11 @@ async def seats_do_not_hear_each_other(bench: Bench) -> None:
 
 
 async def chat_that_is_gone_is_said(bench: Bench) -> None:
-    """A chat that is gone fails the turn, with nothing sent, and the next life says that it is lost."""
+    """A chat that is gone fails the turn with nothing sent, and is told of in the wrapper's next life too."""
     told = await bench.scene(gone)
-    need_fault(told.after, Fault.SESSION_MISMATCH, PromptSent.NO)
-    need(not told.after.requests, "the provider was asked for a chat that is gone")
-    need(told.lost, "the next life of the wrapper does not say that its memory is lost")
+    _need_refusal(told.after)
+    if not told.lost:
+        _need_refusal(told.later)
 
 
 async def unknown_id_begins_no_chat(bench: Bench) -> None:
@@ -232,8 +235,12 @@ async def unknown_id_begins_no_chat(bench: Bench) -> None:
     for profile in bench.preset.profiles:
         lost, turn = await bench.scene(unknown, profile)
         if not lost:
-            need_fault(turn, Fault.SESSION_MISMATCH, PromptSent.NO)
-            need(not turn.requests, f"{profile}: the provider was asked in a chat that nobody knows")
+            _need_refusal(turn)
+
+
+def _need_refusal(turn: Turn) -> None:
+    need_fault(turn, Fault.SESSION_MISMATCH, PromptSent.NO)
+    need(not turn.requests, f"{turn.shown} was sent, into a chat that nobody knows")
 
 
 def bare(text: str) -> str:

@@ -30,6 +30,9 @@ TOLD: dict[str, tuple[Fault, PromptSent]] = {
 }
 """What becomes of each failure of the provider (docs/adapters.md), unless the client tells less."""
 
+NOWHERE = (Fault.CLIENT_ERROR, PromptSent.NO)
+"""What becomes of a turn when nobody is at the endpoint, with the same exception."""
+
 AT_FIRST = ("400", "500", "cut", "empty")
 """Those that are tried in a chat that has not begun, too."""
 
@@ -77,9 +80,7 @@ async def failures_are_told(bench: Bench) -> dict[str, str]:
     """Each failure of the provider is told as what it is, and says that the prompt was sent, in words."""
     told = await bench.scene(failures)
     for act, turn in zip((*AT_FIRST, *TOLD), (*told.at_first, *told.later), strict=True):
-        own = bench.tried.faults.get(act)
-        kind, sent = (own.fault, own.prompt_sent) if own else TOLD[act]
-        need_words(need_fault(turn, kind, sent))
+        need_words(need_fault(turn, *expected(bench, act, TOLD[act])))
     return {act: turn.failed.detail for act, turn in zip(TOLD, told.later, strict=True)}
 
 
@@ -106,9 +107,8 @@ async def wrong_key_is_not_shown(bench: Bench) -> None:
     """A wrong key is told in the provider's words, and not shown."""
     if bench.tried.key is None:
         raise NotApplicable("the preset names no key: conformance.key")
-    own = bench.tried.faults.get("401")
-    kind, sent = (own.fault, own.prompt_sent) if own else TOLD["401"]
-    fault = need_fault(await bench.scene(unreached, "wrong-key"), kind, sent)
+    turn = await bench.scene(unreached, "wrong-key")
+    fault = need_fault(turn, *expected(bench, "401", TOLD["401"]))
     need("does not know this key" in fault.detail, f"it is told as: {fault.detail}")
     need(WRONG_KEY[-10:] not in fault.detail, f"the key is shown: {fault.detail}")
 
@@ -118,8 +118,14 @@ async def nobody_there_was_sent_nothing(bench: Bench) -> None:
     if "{url}" not in str((bench.tried.variables, bench.tried.settings)):
         raise NotApplicable("the preset does not say where its endpoint is named: conformance.variables")
     turn = await bench.scene(unreached, "nowhere")
-    need_words(need_fault(turn, Fault.CLIENT_ERROR, PromptSent.NO))
+    need_words(need_fault(turn, *expected(bench, "nowhere", NOWHERE)))
     need(not turn.left, f"it left running: {turn.left}")
+
+
+def expected(bench: Bench, act: str, usual: tuple[Fault, PromptSent]) -> tuple[Fault, PromptSent]:
+    """What has to become of ``act``: what is ``usual``, unless the preset says that its client tells less."""
+    own = bench.tried.faults.get(act)
+    return (own.fault, own.prompt_sent) if own else usual
 
 
 def need_words(fault: AdapterFault) -> None:

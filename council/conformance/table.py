@@ -16,26 +16,25 @@ if TYPE_CHECKING:
 
 WORDS = {Outcome.PASSED: "passed", Outcome.FAILED: "FAILED", Outcome.NOT_APPLICABLE: "n/a"}
 
-OUTCOME_WIDTH = 8
+INDENT = " " * 8
 
 
-def listed(checks: Sequence[Check], width: int) -> str:
+def listed(checks: Iterable[Check], width: int) -> str:
     """The names of ``checks``, and what each says."""
-    column = _column(checks)
-    return "".join(_row(check.name.ljust(column), (check.says,), width) for check in checks)
+    return "".join(f"{check.name}\n{_below(check.says, width)}" for check in checks)
 
 
-def table(results: Sequence[Result], width: int) -> str:
-    """A row for each of ``results``: name, outcome, what the check says, why it failed or does not apply."""
-    column = _column([result.check for result in results])
-    return "".join(
-        _row(
-            f"{result.check.name.ljust(column)}{WORDS[result.outcome].ljust(OUTCOME_WIDTH)}",
-            (result.check.says, *((f"But: {result.why}",) if result.why else ())),
-            width,
-        )
-        for result in results
-    )
+def table(results: Iterable[Result], width: int) -> str:
+    """``results``: what became of a check, its name, what it says, and why it failed or does not apply."""
+    rows = []
+    first: dict[str, str] = {}
+    for result in results:
+        known = first.setdefault(result.why, result.check.name)
+        why = f"as for {known}" if result.why and known != result.check.name else result.why
+        rows.append(f"{WORDS[result.outcome]:<{len(INDENT)}}{result.check.name}\n")
+        rows.append(_below(result.check.says, width))
+        rows.append(_below(f"-> {why}", width) if why else "")
+    return "".join(rows)
 
 
 def summary(results: Sequence[Result]) -> str:
@@ -62,11 +61,6 @@ def document(preset: str, adapter: str, results: Iterable[Result]) -> dict[str, 
     return {"preset": preset, "adapter": adapter, "conforms": conforms, "checks": rows}
 
 
-def _column(checks: Iterable[Check]) -> int:
-    return max((len(check.name) for check in checks), default=0) + 2
-
-
-def _row(head: str, paragraphs: Sequence[str], width: int) -> str:
-    room = max(width - len(head), MIN_WIDTH)
-    lines = [line for text in paragraphs for line in textwrap.wrap(printable(text), room)]
-    return "".join(f"{head if not number else ' ' * len(head)}{line}\n" for number, line in enumerate(lines))
+def _below(text: str, width: int) -> str:
+    lines = textwrap.wrap(printable(text), max(width - len(INDENT), MIN_WIDTH))
+    return "".join(f"{INDENT}{line}\n" for line in lines)

@@ -192,7 +192,12 @@ async def test_a_setting_in_a_file_of_the_client_can_only_be_a_value(
 ) -> None:
     written = text_of(tmp_path / "seat" / "home" / "extra-openai-models.yaml")
     assert yaml.safe_load(written) == [
-        {"model_id": "seat", "model_name": "SmolLM2-135M-Instruct", "api_base": SETTINGS["api_base"]}
+        {
+            "model_id": "seat",
+            "model_name": "SmolLM2-135M-Instruct",
+            "api_base": SETTINGS["api_base"],
+            "api_key_name": "endpoint",
+        }
     ]
 
 

@@ -136,7 +136,7 @@ MISTAKES = [
         "claude",
         "[conformance.files]",
         '[conformance.faults.cut]\nfault = "client_error"\nprompt_sent = "no"\n[conformance.files]',
-        "conformance.faults.cut: prompt_sent: yes or maybe; the provider was asked",
+        "conformance.faults.cut: prompt_sent: yes or maybe",
     ),
 ]
 

@@ -36,17 +36,18 @@ class Tool(Part):
 class Told(Part):
     """What becomes of a turn at which the provider failed, where that is not what docs/adapters.md says.
 
-    A client that tells less than others makes it necessary. ``prompt_sent`` cannot be ``no``: the provider
-    was asked.
+    A client that tells less than others makes it necessary. The act is one of the provider's, or ``nowhere``
+    for an endpoint where nobody listens. ``prompt_sent`` is never ``no``: who can tell that needs no
+    exception.
     """
 
     fault: Annotated[Fault, Field(strict=False)]
     prompt_sent: Annotated[PromptSent, Field(strict=False)]
 
     @model_validator(mode="after")
-    def _the_provider_was_asked(self) -> Self:
+    def _it_is_not_more_than_usual(self) -> Self:
         if self.prompt_sent is PromptSent.NO:
-            raise ValueError("prompt_sent: yes or maybe; the provider was asked")
+            raise ValueError("prompt_sent: yes or maybe")
         return self
 
 
