@@ -377,8 +377,8 @@ async def test_a_state_that_cannot_be_written_refuses_to_open(make: Make, tmp_pa
 # --- turns that fail ---------------------------------------------------------------------------------
 
 FAULTS = {
-    "fail": (Fault.CLIENT_ERROR, PromptSent.MAYBE, r"exit code 1: .*the provider broke$"),
-    "quota": (Fault.QUOTA, PromptSent.MAYBE, "exceeded your quota"),
+    "fail": (Fault.CLIENT_ERROR, PromptSent.YES, r"exit code 1: .*the provider broke$"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "exceeded your quota"),
     "crash": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "LookupError: something unforeseen$"),
     "die": (Fault.CLIENT_ERROR, PromptSent.MAYBE, r"signal 9 \(Killed\), and gave no reason"),
     "silent": (Fault.UNREADABLE_ANSWER, PromptSent.YES, "not JSON"),
@@ -480,6 +480,7 @@ async def test_a_restart_that_cannot_be_kept_keeps_the_chat(seat: NativeAdapter,
     with pytest.raises(AdapterFault, match="cannot be kept"):
         await seat.restart(SYSTEM)
     assert not seat.memory_lost
+    (tmp_path / "seat" / CHAT_FILE).rmdir()
     assert (await seat.send_turn("second")).text == "Heard 2 turns, the first being first"
 
 

@@ -58,7 +58,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of a kind is enough where the client has the flaw with all of them."""
-    monkeypatch.setattr(failures, "TOLD", {act: failures.TOLD[act] for act in ("400", "429")})
+    monkeypatch.setattr(failures, "TOLD", {act: failures.TOLD[act] for act in ("400", "401", "429")})
     monkeypatch.setattr(failures, "AT_FIRST", ("400",))
     monkeypatch.setattr(prompts, "ALONE", ("@/etc/passwd", "/help"))
     monkeypatch.setattr(prompts, "DIALOGS", prompts.DIALOGS[:1])
