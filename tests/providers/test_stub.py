@@ -68,7 +68,8 @@ class Talker(ABC):
         text = send(self.stub.url, "POST", path, json.dumps(body).encode(), headers=headers, timeout=timeout)
         if not self.streamed:
             return json.loads(text)
-        return [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: ")]
+        told = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
+        return [json.loads(line) for line in told if line != "[DONE]"]
 
 
 class Messages(Talker):
@@ -95,7 +96,26 @@ class Responses(Talker):
         return "".join(part["text"] for item in told["output"] for part in item["content"])
 
 
-@pytest.fixture(params=[Messages, Responses])
+class Completions(Talker):
+    def ask(self, *said: str, timeout: float = PATIENCE) -> str:
+        roles = ("user", "assistant")
+        messages = [{"role": roles[place % 2], "content": text} for place, text in enumerate(said)]
+        told = self.complete([{"role": "system", "content": "s"}, *messages], timeout=timeout)
+        if not self.streamed:
+            (choice,) = told["choices"]
+            return str(choice["message"]["content"] or "")
+        *pieces, finish, figures = told
+        assert finish["choices"][0]["finish_reason"] == "stop"
+        assert figures["choices"] == []
+        return "".join(piece["choices"][0]["delta"]["content"] for piece in pieces)
+
+    def complete(self, messages: list[Json], *, timeout: float = PATIENCE, **more: Any) -> Any:
+        body = {"model": "m", "messages": messages, "stream": self.streamed, **more}
+        headers = {"authorization": f"Bearer {self.key}"}
+        return self.post("/any/where/chat/completions", body, headers, timeout)
+
+
+@pytest.fixture(params=[Messages, Responses, Completions])
 def api(request: pytest.FixtureRequest, stub: Stub) -> Talker:
     made: Talker = request.param(stub)
     return made
@@ -127,9 +147,10 @@ def test_too_many_requests_come_with_the_time_to_wait(api: Talker) -> None:
 
 
 def test_a_used_up_quota_is_told_from_too_many_requests_where_the_api_can(stub: Stub) -> None:
-    with pytest.raises(RefusedError) as raised:
-        Responses(stub).ask("<<quota>>")
-    assert json.loads(raised.value.text)["error"]["code"] == "insufficient_quota"
+    for talker in (Responses(stub), Completions(stub)):
+        with pytest.raises(RefusedError) as raised:
+            talker.ask("<<quota>>")
+        assert json.loads(raised.value.text)["error"]["code"] == "insufficient_quota"
 
 
 def test_a_key_that_is_not_the_stubs_is_refused(api: Talker) -> None:
@@ -219,6 +240,61 @@ def test_a_tool_of_the_other_api_is_called_once_too(stub: Stub) -> None:
     assert stub.turns[-1].tool_results == ("uid=0",)
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_tool_of_chat_completions_is_called_once_too(stub: Stub, streamed: bool) -> None:
+    messages: list[Json] = [{"role": "user", "content": '<<tool bash {"command": "id"}>>'}]
+    offered = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    talker = Completions(stub, streamed=streamed)
+    told = talker.complete(messages, tools=offered)
+    if streamed:
+        call = told[1]["choices"][0]["delta"]["tool_calls"][0]
+        assert told[-2]["choices"][0]["finish_reason"] == "tool_calls"
+    else:
+        (call,) = told["choices"][0]["message"]["tool_calls"]
+        assert told["choices"][0]["finish_reason"] == "tool_calls"
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == (
+        "bash",
+        {"command": "id"},
+    )
+    messages += [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "uid=0"},
+    ]
+    talker.streamed = False
+    (choice,) = talker.complete(messages, tools=offered)["choices"]
+    assert choice["finish_reason"] == "stop"
+    assert stub.turns[-1].tools == ("bash",)
+    assert stub.turns[-1].tool_results == ("uid=0",)
+    assert stub.turns[-1].said == (("user", messages[0]["content"]),)
+
+
+def test_a_stream_of_chat_completions_ends_with_the_figures_and_a_word(stub: Stub) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "stream": True}
+    key = {"authorization": f"Bearer {KEY}"}
+    text = send(stub.url, "POST", "/chat/completions", json.dumps(body).encode(), headers=key)
+    assert "event:" not in text
+    *_, figures, last = text.strip().split("\n\n")
+    assert last == "data: [DONE]"
+    usage = json.loads(figures.removeprefix("data: "))["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (112, 13)
+    assert usage["prompt_tokens_details"] == {"cached_tokens": 11}
+
+
+def test_what_clients_of_chat_completions_add_is_not_heard_as_the_users(stub: Stub) -> None:
+    reminder = {"type": "text", "text": "\n<system-reminder>today</system-reminder>"}
+    messages: list[Json] = [
+        {"role": "system", "content": "one"},
+        {"role": "developer", "content": [{"type": "text", "text": "two"}]},
+        {"role": "user", "content": [reminder, {"type": "text", "text": "hello"}, {"type": "image_url"}]},
+        {"role": "user", "content": [reminder]},
+        {"role": "user", "content": reminder["text"]},
+        {"role": "assistant", "content": "an answer"},
+    ]
+    Completions(stub, streamed=False).complete(messages)
+    assert stub.turns[-1].said == (("user", "hello"), ("assistant", "an answer"))
+    assert stub.turns[-1].system == "one\ntwo"
+
+
 def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) -> None:
     reminder = {"type": "text", "text": "<system-reminder>today</system-reminder>"}
     blocks = [reminder, {"type": "text", "text": "hello"}]
@@ -259,10 +335,13 @@ def test_everything_else_is_written_down_and_not_found(
     ]
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"model": 1, "messages": [{}]}'])
-def test_what_it_does_not_understand_is_refused(stub: Stub, body: bytes) -> None:
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[]", b'{"model": 1, "messages": [{}]}', b'{"messages": [{"role": "nobody"}]}']
+)
+def test_what_it_does_not_understand_is_refused(stub: Stub, path: str, body: bytes) -> None:
     with pytest.raises(RefusedError) as raised:
-        send(stub.url, "POST", "/v1/messages", body, headers={"x-api-key": KEY})
+        send(stub.url, "POST", path, body, headers={"x-api-key": KEY})
     assert raised.value.code == 400
 
 
