@@ -96,6 +96,21 @@ class Responses(Talker):
         return "".join(part["text"] for item in told["output"] for part in item["content"])
 
 
+class Contents(Talker):
+    def ask(self, *said: str, timeout: float = PATIENCE) -> str:
+        roles = ("user", "model")
+        contents = [{"role": roles[place % 2], "parts": [{"text": text}]} for place, text in enumerate(said)]
+        method = "streamGenerateContent?alt=sse" if self.streamed else "generateContent"
+        path, key = f"/v1beta/models/m:{method}", {"x-goog-api-key": self.key}
+        told = self.post(path, {"contents": contents}, key, timeout)
+        pieces = told if self.streamed else [told]
+        assert pieces[-1]["candidates"][0].get("finishReason") == "STOP"
+        assert {piece["modelVersion"] for piece in pieces} == {"m"}
+        return "".join(
+            part["text"] for piece in pieces for part in piece["candidates"][0]["content"]["parts"]
+        )
+
+
 class Completions(Talker):
     def ask(self, *said: str, timeout: float = PATIENCE) -> str:
         roles = ("user", "assistant")
@@ -115,7 +130,7 @@ class Completions(Talker):
         return self.post("/any/where/chat/completions", body, headers, timeout)
 
 
-@pytest.fixture(params=[Messages, Responses, Completions])
+@pytest.fixture(params=[Messages, Responses, Completions, Contents])
 def api(request: pytest.FixtureRequest, stub: Stub) -> Talker:
     made: Talker = request.param(stub)
     return made
@@ -147,6 +162,10 @@ def test_too_many_requests_come_with_the_time_to_wait(api: Talker) -> None:
 
 
 def test_a_used_up_quota_is_told_from_too_many_requests_where_the_api_can(stub: Stub) -> None:
+    for act, details in (("quota", 1), ("429", 0)):
+        with pytest.raises(RefusedError) as raised:
+            Contents(stub).ask(f"<<{act}>>")
+        assert len(json.loads(raised.value.text)["error"].get("details", [])) == details
     for talker in (Responses(stub), Completions(stub)):
         with pytest.raises(RefusedError) as raised:
             talker.ask("<<quota>>")
@@ -240,6 +259,32 @@ def test_a_tool_of_the_other_api_is_called_once_too(stub: Stub) -> None:
     assert stub.turns[-1].tool_results == ("uid=0",)
 
 
+def test_the_api_with_the_model_in_its_path_calls_a_tool_once_too(stub: Stub) -> None:
+    said: Json = {"role": "user", "parts": [{"text": '<<tool read_file {"path": "x"}>>'}]}
+    body: Json = {"contents": [said], "tools": [{"functionDeclarations": [{"name": "read_file"}]}]}
+    talker = Contents(stub, streamed=False)
+    path, key = "/v1beta/models/gemini-2.5-flash:generateContent", {"x-goog-api-key": KEY}
+    (call,) = talker.post(path, body, key)["candidates"][0]["content"]["parts"]
+    assert call == {"functionCall": {"name": "read_file", "args": {"path": "x"}}}
+    result = {"functionResponse": {"name": "read_file", "response": {"error": "there is no x"}}}
+    body["contents"] += [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
+    (answer,) = talker.post(path, body, key)["candidates"][0]["content"]["parts"]
+    assert answer["text"].startswith("I have seen 1 user messages")
+    assert stub.turns[-1].tools == ("read_file",)
+    assert stub.turns[-1].tool_results == ("there is no x",)
+    assert stub.turns[-1].model == "gemini-2.5-flash"
+
+
+def test_what_the_gemini_api_tells_of_an_answers_cost(stub: Stub) -> None:
+    contents = [{"role": "user", "parts": [{"text": "hello"}]}]
+    path, key = "/v1beta/models/m:generateContent", {"x-goog-api-key": KEY}
+    usage = Contents(stub, streamed=False).post(path, {"contents": contents}, key)["usageMetadata"]
+    assert usage["promptTokenCount"] == 112
+    assert usage["cachedContentTokenCount"] == 11
+    assert usage["candidatesTokenCount"] + usage["thoughtsTokenCount"] == 13
+    assert usage["totalTokenCount"] == 125
+
+
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_tool_of_chat_completions_is_called_once_too(stub: Stub, streamed: bool) -> None:
     messages: list[Json] = [{"role": "user", "content": '<<tool bash {"command": "id"}>>'}]
@@ -319,6 +364,15 @@ def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) ->
     Responses(stub, streamed=False).post("/v1/responses", body, key)
     assert stub.turns[-1].said == (("user", "hello"),)
     assert stub.turns[-1].system == "three\ntwo"
+    parts = [{"text": "<session_context>cwd</session_context>"}, {"text": "hello"}]
+    body = {
+        "contents": [{"role": "user", "parts": parts[:1]}, {"role": "user", "parts": parts}],
+        "systemInstruction": {"role": "user", "parts": [{"text": "four"}]},
+    }
+    key = {"x-goog-api-key": KEY}
+    Contents(stub, streamed=False).post("/v1beta/models/m:generateContent", body, key)
+    assert stub.turns[-1].said == (("user", "hello"),)
+    assert stub.turns[-1].system == "four"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from council.conformance.provider import anthropic, completions, responses
+from council.conformance.provider import anthropic, completions, gemini, responses
 from council.conformance.provider.script import ACTS, STATUSES, Act, Heard, ordered, reply_to
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
             ...
 
 
-APIS = cast("tuple[Api, ...]", (anthropic, completions, responses))
+APIS = cast("tuple[Api, ...]", (anthropic, completions, gemini, responses))
 
 MAX_BODY = 64 * 1024 * 1024
 
