@@ -50,6 +50,8 @@ class Client:
     """What becomes of each act of the stub: fault, whether the prompt was sent, words of the sentence."""
     no_key: str = ""
     limit_bytes: int = 9_000_000
+    unreachable: PromptSent = PromptSent.NO
+    """What it tells of the prompt where nobody listens."""
 
     def environment(self, stub: Stub, leftovers: Leftovers, home: Path) -> dict[str, str]:
         """The environment of a wrapper that drives this client."""
@@ -96,6 +98,19 @@ OPENAI_FAULTS = {
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
 }
 
+KIMI_FAULTS = {
+    "400": (*REFUSED, "400 the stub was told to answer 400"),
+    "401": (*REFUSED, "Authentication required: 401 the stub was told"),
+    "403": (*REFUSED, "Authentication required: 403 the stub was told"),
+    "404": (*REFUSED, "404 the stub was told to answer 404"),
+    "429": (Fault.QUOTA, PromptSent.YES, "429 the stub was told to answer 429"),
+    "500": (*REFUSED, "500 the stub was told to answer 500"),
+    "529": (*REFUSED, "529 the stub was told to answer 529"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "nothing is left of what was paid for"),
+    "cut": (Fault.UNREADABLE_ANSWER, PromptSent.YES, "its output breaks off"),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "The API returned an empty response"),
+}
+
 CLIENTS = {
     client.preset: client
     for client in (
@@ -132,6 +147,20 @@ CLIENTS = {
             faults=OPENAI_FAULTS,
             no_key="Missing environment variable: `CODEX_API_KEY`",
             limit_bytes=1_100_000,
+        ),
+        Client(
+            "kimi",
+            "kimi",
+            env={"KIMI_MODEL_BASE_URL": "{url}/v1", "KIMI_MODEL_API_KEY": KEY},
+            passed=("KIMI_MODEL_API_KEY",),
+            settings={"api_base": "{url}/v1", "model": "kimi-k2.5", "context": "4000000"},
+            reports_usd=False,
+            cached_apart=False,
+            ignores_its_home=False,
+            faults=KIMI_FAULTS,
+            no_key="Authentication required",
+            limit_bytes=1_100_000,
+            unreachable=PromptSent.MAYBE,
         ),
     )
 }

@@ -70,7 +70,7 @@ async def test_a_provider_that_is_not_there_was_sent_nothing(seats: Seats, lefto
     await adapter.open(SYSTEM)
     fault = await fault_of(adapter, "hello")
     await adapter.close()
-    assert (fault.fault, fault.prompt_sent) == (Fault.CLIENT_ERROR, PromptSent.NO), fault.detail
+    assert (fault.fault, fault.prompt_sent) == (Fault.CLIENT_ERROR, seats.client.unreachable), fault.detail
     assert leftovers.now() == []
 
 

@@ -44,6 +44,14 @@ def furnish(person: Path, project: Path, ran: Path) -> None:
         )
         (codex / "AGENTS.md").write_text(f"{mark}-MEMORY\n")
         (folder / "AGENTS.md").write_text(f"{mark}-MEMORY\n")
+        kimi = folder / ".kimi-code"
+        kimi_skill = kimi / "skills" / f"skill-{whose}"
+        kimi_skill.mkdir(parents=True)
+        (kimi_skill / "SKILL.md").write_text(
+            f"---\nname: skill-{whose}\ndescription: {mark}-SKILL\n---\n{mark}\n"
+        )
+        (kimi / "AGENTS.md").write_text(f"{mark}-MEMORY\n")
+        (kimi / "mcp.json").write_text(server % (ran, whose))
     (project / "CLAUDE.md").write_text(f"{MARKS['project']}-MEMORY\n")
     (project / "note.txt").write_text("MARK-OF-A-NOTE\n")
 
