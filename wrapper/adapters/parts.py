@@ -62,8 +62,8 @@ class Version(Part):
 class Setting(Part):
     """A value from the caller, or from the wrapper's ``variable``; it has to fit ``pattern``.
 
-    Without ``default`` it has to be given, unless it only adds something if it has a value: ``arguments``, which
-    stand at ``{options}``, or variables that are ``set``.
+    Without ``default`` it has to be given, unless it only adds something if it has a value: ``arguments``,
+    which stand at ``{options}``, or variables that are ``set``.
     """
 
     help: Text
@@ -86,8 +86,8 @@ class Run(Part):
     ``lead`` is put before every prompt: what keeps the client from taking its first character for a
     command. A prompt of more than ``longest`` bytes is not sent.
 
-    ``bridge``: a program of ours that speaks with a client which has no other way. What stands before ``--`` in
-    the arguments is for the bridge, and what follows for the client.
+    ``bridge``: a program of ours that speaks with a client which cannot be asked otherwise. What stands
+    before ``--`` in the arguments is for the bridge, and what follows for the client.
 
     ``output``: ``at_end`` for a client that prints when it is done, so that only the whole turn's time can be
     bounded; ``streamed`` for one that prints as it goes, whose silence means something.
@@ -132,9 +132,9 @@ class Profile(Part):
 
     ``home``: ``own`` keeps the client in the seat's folder; ``user`` lets it find the configuration and the
     login of the person who runs the wrapper. ``instructions``: where the client finds the system prompt,
-    in the ``file`` that the arguments name, or ahead of the first ``prompt``. The file is called ``system_file``
-    and begins with ``system_head``, where the client wants that. ``replace`` is for what the
-    client would take for its own anywhere in a prompt: a piece of text, and how it is written instead.
+    in the ``file`` that the arguments name, or ahead of the first ``prompt``. The file is called
+    ``system_file``, and begins with ``system_head``. ``replace`` is for what the client would take for its
+    own anywhere in a prompt: a piece of text, and how it is written instead.
     ``files`` stand in the client's folder, beside those of its ``state``.
     """
 

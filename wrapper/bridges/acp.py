@@ -1,33 +1,34 @@
 """Takes one turn over the Agent Client Protocol, and tells it in lines of JSON (§3.3.B, §6.6).
 
-Run as ``python -I -S acp.py PROGRAM [OPTION ...] -- ARGUMENT ...`` by the client's user and behind its fence, in
-the client's place. It reads the prompt from standard input, starts PROGRAM with the ARGUMENTs, and speaks version
-1 of the protocol (https://agentclientprotocol.com) with it. Without options the turn begins a chat.
+Run as ``python -I -S acp.py PROGRAM [OPTION VALUE ...] -- ARGUMENT ...``, in the client's place and behind
+its fence. Reads the prompt from standard input, starts PROGRAM with the ARGUMENTs, and speaks version 1 of
+the protocol (https://agentclientprotocol.com) with it. Without options the turn begins a chat.
 
-- ``--fork ID`` and ``--resume ID`` take it in a copy of a chat, or in the chat itself, by its exact id.
-- ``--set CATEGORY=VALUE`` chooses among what the agent offers, such as ``mode=default``. What it does not offer is
-  an error: nothing is left to chance.
+- ``--fork ID``, ``--resume ID``: it is taken in a copy of a chat, or in the chat itself.
+- ``--set CATEGORY=VALUE`` chooses among what the agent offers, such as ``mode=default``. What it does not
+  offer is an error.
 - ``--cwd FOLDER`` is where the chat belongs; without it, where this is run.
-- ``--record PATTERN`` names the files in which the client writes a chat down; ``{id}`` stands for the chat, ``$NAME``
-  for a variable. What this turn added to them is printed, of the types that ``--type NAME`` names.
+- ``--record PATTERN`` names the files in which the client writes a chat down; ``{id}`` stands for the chat,
+  ``$NAME`` for a variable. What this turn added to them is printed, of the types that ``--type NAME`` names.
 
 Every line that is printed is an object with a ``type``:
 
 - ``message``: a piece of the answer, as ``text``;
 - ``refused``: what the agent asked to be allowed to do, as ``call``, and was not;
 - ``record``: a line of the client's own, as ``record``;
-- ``end``: the turn has ended; ``session`` is the chat's id, ``stop`` and ``usage`` are the agent's words for why
-  and for how much;
-- ``error``: the agent answered with an error, told as ``message``, which begins with what it was asked for.
+- ``end``: the turn has ended; ``session`` is the chat, ``stop`` and ``usage`` are the agent's words;
+- ``error``: the agent answered with an error, as ``message``, which begins with what it was asked for.
 
-Nothing is offered to the agent: no files, no terminal, no MCP server. What it asks permission for is refused. The
-history that it may tell before the turn is not the answer. A turn that ended is exit code 0; everything else is 1,
-and stands on standard error where the agent told no error. Here is no clock for the turn: who started this, ends it.
+Nothing is offered to the agent: no files, no terminal, no MCP server. What it asks permission for is refused.
+History that it tells before the turn is not the answer. A turn that ended is exit code 0. Everything else is
+another, and stands on standard error where the agent told no error. The turn has no clock here: who started
+this, ends it. One file, since it is run by its path and on the standard library alone.
 """
 
 from __future__ import annotations
 
 import glob
+import itertools
 import json
 import math
 import os
@@ -40,7 +41,10 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VERSION = 1
 
@@ -52,6 +56,9 @@ END_SECONDS = 10.0
 
 LAST_WORDS_SECONDS = 0.5
 """How long output is still awaited from an agent that has ended: a descendant may hold the pipe open."""
+
+REJECTIONS = ("reject_once", "reject_always")
+"""The kinds of an option that refuses, the one that we would rather take first."""
 
 NOT_FOUND, NOT_STARTED = -32601, 127
 
@@ -84,7 +91,7 @@ class Agent:
         )
         assert self._process.stdin
         assert self._process.stdout
-        self._numbers = iter(range(1, sys.maxsize))
+        self._numbers = itertools.count(1)
         self._to_write: queue.Queue[bytes | None] = queue.Queue()
         self._heard: queue.Queue[bytes | None] = queue.Queue(maxsize=8)
         self._silent = False
@@ -119,9 +126,8 @@ class Agent:
             if isinstance(message, dict):
                 return message
             # Some print a greeting. It is no message, and may be the reason for what follows.
-            complain(
-                f"{step}: the agent wrote what is no message: {line[:500].decode('utf-8', 'replace').strip()}"
-            )
+            words = line[:500].decode("utf-8", "replace").strip()
+            complain(f"{step}: the agent wrote what is no message: {words}")
 
     def close(self) -> None:
         """Let the agent end, and wait until it has: then its files are whole."""
@@ -154,9 +160,8 @@ class Agent:
     def _ended(self) -> str:
         with suppress(subprocess.TimeoutExpired):
             code = self._process.wait(timeout=LAST_WORDS_SECONDS)
-            return (
-                f"the agent ended by signal {-code}" if code < 0 else f"the agent ended with exit code {code}"
-            )
+            how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+            return f"the agent ended {how}"
         return "the agent closed its output"
 
     def _write(self, pipe: BinaryIO) -> None:
@@ -193,10 +198,8 @@ class Turn:
             "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
             "clientInfo": {"name": "consilium", "version": "1"},
         })  # fmt: skip
-        if able.get("protocolVersion") != VERSION:
-            raise Failure(
-                "initialize", f"the agent speaks version {able.get('protocolVersion')!r} of the protocol"
-            )
+        if (version := able.get("protocolVersion")) != VERSION:
+            raise Failure("initialize", f"the agent speaks version {version!r:.20} of the protocol")
         opened = self._open(able.get("agentCapabilities"))
         for category, value in self._options.choices:
             self._choose(opened, category, value)
@@ -215,7 +218,7 @@ class Turn:
         parameters: Message = {"cwd": options.cwd, "mcpServers": []}
         if options.chat is not None:
             parameters["sessionId"] = options.chat
-        method = options.method(able if isinstance(able, dict) else {})
+        method = options.method(_object(able))
         opened = self._call(method, parameters)
         copied = options.chat is None or method == "session/fork"
         session = opened.get("sessionId") if copied else options.chat
@@ -227,24 +230,18 @@ class Turn:
     def _choose(self, opened: Message, category: str, value: str) -> None:
         """Choose ``value`` among what the agent offers under ``category``, by its id or by its name."""
         step = f"the choice of {category}"
-        offered = opened.get("configOptions")
-        for option in offered if isinstance(offered, list) else ():
-            if category not in (option.get("category"), option.get("id")):
-                continue
-            values = list(_values(option.get("options")))
-            chosen = next((one for one in values if value in (one.get("value"), one.get("name"))), None)
-            if chosen is None:
-                known = ", ".join(str(one.get("value")) for one in values)
-                raise Failure(step, f"the agent offers no {value}; it has: {known}", told=True)
-            if option.get("currentValue") != chosen.get("value"):
-                parameters = {
-                    "sessionId": self._session,
-                    "configId": option.get("id"),
-                    "value": chosen.get("value"),
-                }
-                self._call("session/set_config_option", parameters)
-            return
-        raise Failure(step, "the agent offers none", told=True)
+        offered = _objects(opened.get("configOptions"))
+        option = next((one for one in offered if category in (one.get("category"), one.get("id"))), None)
+        if option is None:
+            raise Failure(step, "the agent offers none", told=True)
+        values = list(_values(option.get("options")))
+        chosen = next((one for one in values if value in (one.get("value"), one.get("name"))), None)
+        if chosen is None:
+            known = ", ".join(str(one.get("value")) for one in values)
+            raise Failure(step, f"the agent offers no {value}; it has: {known}", told=True)
+        if option.get("currentValue") != chosen.get("value"):
+            wanted = {"configId": option.get("id"), "value": chosen.get("value")}
+            self._call("session/set_config_option", {"sessionId": self._session, **wanted})
 
     def _call(self, method: str, parameters: Message) -> Message:
         """Ask for ``method``, and hear everything until that is answered."""
@@ -257,8 +254,7 @@ class Turn:
                 break
         if "error" in message:
             raise Failure(method, _words(message["error"]), told=True)
-        result = message.get("result")
-        return result if isinstance(result, dict) else {}
+        return _object(message.get("result"))
 
     def _answer(self, request: Message) -> None:
         """Refuse what the agent asks for."""
@@ -267,14 +263,9 @@ class Turn:
             return self._agent.send({"id": request["id"], "error": error})
         parameters = _object(request.get("params"))
         say("refused", call=_call_of(parameters.get("toolCall")))
-        offered = parameters.get("options")
-        kinds = {
-            option.get("kind"): option.get("optionId")
-            for option in (offered if isinstance(offered, list) else ())
-            if isinstance(option, dict)
-        }
-        no = kinds.get("reject_once") or kinds.get("reject_always")
-        outcome = {"outcome": "selected", "optionId": no} if no else {"outcome": "cancelled"}
+        offered = list(_objects(parameters.get("options")))
+        ways = [one.get("optionId") for kind in REJECTIONS for one in offered if one.get("kind") == kind]
+        outcome = {"outcome": "selected", "optionId": ways[0]} if ways else {"outcome": "cancelled"}
         return self._agent.send({"id": request["id"], "result": {"outcome": outcome}})
 
     def _note(self, notice: Message) -> None:
@@ -294,7 +285,7 @@ class Turn:
         """The files in which the client writes this chat down."""
         session = glob.escape(self._session or "")
         patterns = (_expanded(pattern.replace("{id}", session)) for pattern in self._options.records)
-        return sorted({path for pattern in patterns if pattern for path in glob.glob(pattern)})
+        return sorted({path for pattern in patterns if pattern for path in glob.glob(pattern)})  # noqa: PTH207
 
     def _print_records(self) -> None:
         for path in self._records():
@@ -308,7 +299,7 @@ class Turn:
 
 
 class Options:
-    """What the command line asks for; `UsageError` for what it cannot."""
+    """What the command line asks for."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.choices: list[tuple[str, str]] = []
@@ -367,22 +358,20 @@ def _object(value: Any) -> Message:
     return value if isinstance(value, dict) else {}
 
 
-def _values(offered: Any) -> Any:
+def _objects(value: Any) -> Iterator[Message]:
+    return (one for one in (value if isinstance(value, list) else ()) if isinstance(one, dict))
+
+
+def _values(offered: Any) -> Iterator[Message]:
     """The values of a choice; some agents put them into groups."""
-    for one in offered if isinstance(offered, list) else ():
-        if isinstance(one, dict):
-            yield from _values(one["options"]) if "options" in one else (one,)
+    for one in _objects(offered):
+        yield from _values(one["options"]) if "options" in one else (one,)
 
 
 def _call_of(call: Any) -> Message:
     """What a tool call says of itself, for a person."""
     said = _object(call)
-    content = said.get("content")
-    texts = (
-        [_object(_object(part).get("content")).get("text") for part in content]
-        if isinstance(content, list)
-        else []
-    )
+    texts = [_object(part.get("content")).get("text") for part in _objects(said.get("content"))]
     about = {"title": said.get("title"), "input": said.get("rawInput"), "text": texts or None}
     return {key: value for key, value in about.items() if value is not None}
 
@@ -437,6 +426,6 @@ def main(program: str, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:  # noqa: PLR2004 - the name of this file, and the program
+    if len(sys.argv) < 2:
         fail("which program?", 2)
     sys.exit(main(sys.argv[1], sys.argv[2:]))
