@@ -99,6 +99,9 @@ class Agent:
         sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
         sys.stdout.flush()
 
+    def deep(self, depth: int) -> None:
+        self.raw("[" * depth + "]" * depth + "\n")
+
     def ask(self, method: str, parameters: dict[str, Any]) -> None:
         """Ask for something, and tell in the answer what came back."""
         send({"jsonrpc": "2.0", "id": "mine", "method": method, "params": parameters})
