@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import anyio.to_thread
 
 from consilium.errors import AdapterFault, ConsiliumError
+from council.conformance.furniture import put
 from council.conformance.provider.script import KEY
 from council.conformance.provider.stub import Stub
 from council.conformance.traces import VARIABLE, Traces
@@ -128,6 +129,7 @@ class Room:
         self.person = folder / "person"
         self.traces = Traces()
         self.person.mkdir()
+        put(bench.tried.person, self.person)
 
     def means(self, *, url: str | None = None, key: str | None = KEY) -> dict[str, Any]:
         """A seat's settings, environment and what is passed on, with the provider at ``url``."""

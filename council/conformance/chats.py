@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,11 +55,14 @@ class Life:
 
 async def life(room: Room) -> Life:
     """Three turns in one chat, one that fails before and one in between, and a wrapper that is restarted."""
-    made, work = room.folder / "made", room.folder / "seat" / "work"
-    for mark, folder in ((MARKS["user"], room.person), (MARKS["project"], work)):
-        furnish(room.bench.tried.files, folder, mark, made)
-    if room.bench.tried.ignores_its_folder:
-        furnish_own(room.bench.tried.files, room.folder / "seat" / "home", MARKS["user"], made)
+    tried, made = room.bench.tried, room.folder / "made"
+    furnish(tried.files, room.person, MARKS["user"], made)
+    furnish(tried.files, room.folder, MARKS["project"], made)
+    (room.folder / ".git").mkdir()  # a seat's state may be anywhere, in somebody's project too
+    if not tried.takes_its_folder:
+        furnish(tried.files, room.folder / "seat" / "work", MARKS["project"], made)
+    if tried.ignores_its_folder:
+        furnish_own(tried.files, room.folder / "seat" / "home", MARKS["user"], made)
     async with room.seated() as seat:
         begun_badly = await seat.fail("begin with <<400>>")
         first, second = await seat.answer(QUESTIONS[0]), await seat.answer(QUESTIONS[1])
@@ -107,7 +111,7 @@ async def gone(room: Room) -> Gone:
         kept = (await seat.answer("first")).kept
         need(kept, "the seat keeps no chat after its first answer")
         for path in _proofs(room, kept or ""):
-            path.unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         after = await seat.ask("second")
     async with room.seated() as seat:
         return Gone(after, seat.adapter.memory_lost, await seat.ask("third"))
@@ -131,7 +135,8 @@ async def unknown(room: Room, profile: ProfileName) -> tuple[bool, Turn]:
 def _proofs(room: Room, chat: str) -> list[Path]:
     home = room.folder / "seat" / "home"
     values = {**room.preset.complete(room.means()["settings"]), "home": str(home), "id": chat}
-    found = list(home.glob(templates.fill(room.preset.state.proof, values)))
+    # A database has files beside it, of the same name and more.
+    found = list(home.glob(f"{templates.fill(room.preset.state.proof, values)}*"))
     if not found:
         raise Failed(f"no file in the client's folder fits state.proof for the chat {chat}")
     return found
@@ -245,4 +250,4 @@ def _need_refusal(turn: Turn) -> None:
 
 def bare(text: str) -> str:
     """What was asked, where the system prompt stands ahead of it."""
-    return text.removeprefix(f"{SYSTEM}\n\n").strip()
+    return text.strip().removeprefix(SYSTEM).strip()

@@ -16,11 +16,17 @@ MARKS = {"user": "MARK-OF-THE-USER", "project": "MARK-OF-THE-PROJECT"}
 
 def furnish(files: Mapping[str, str], folder: Path, mark: str, made: Path) -> None:
     """Put the ``files`` of a preset's table ``[conformance]`` into ``folder``."""
+    gaps = {"mark": mark, "made": str(made)}
+    put({name: templates.fill(content, gaps) for name, content in files.items()}, folder)
+
+
+def put(files: Mapping[str, str], folder: Path) -> None:
+    """Put ``files`` into ``folder``, as they are."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(templates.fill(content, {"mark": mark, "made": str(made)}))
+        path.write_text(content)
 
 
 def furnish_own(files: Mapping[str, str], home: Path, mark: str, made: Path) -> None:

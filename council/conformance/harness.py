@@ -127,6 +127,7 @@ async def native_asks_before_it_acts(bench: Bench) -> dict[str, str]:
     need(told.tried.last.tool_results, "the model was not told that it was refused")
     refused = told.tried.answered.refused
     if bench.preset.answer.refused is not None:
-        need(len(refused) == 1 and "touch " in refused[0], f"what was refused is told as {refused}")
+        named = [one for one in refused if bench.tried.tool and bench.tried.tool.name in one]
+        need(len(refused) == len(named) == 1, f"what was refused is told as {refused}")
         need(refused[0].isprintable(), f"it holds what cannot be printed: {refused[0]!r}")
     return {"refused": "; ".join(refused)}

@@ -51,8 +51,9 @@ DIALOGS = (
 
 async def prompts(room: Room, profile: ProfileName) -> tuple[Turn, ...]:
     """A turn for each of them, in one chat; last all of them in an envelope, as a debate has it."""
-    cwd = room.folder / "project" if profile == "native" else None
-    _note(cwd or room.folder / "seat" / "work")
+    cwd = room.project() if profile == "native" else None
+    if cwd is not None or not room.bench.tried.takes_its_folder:
+        _note(cwd or room.folder / "seat" / "work")
     async with room.seated(profile=profile, cwd=cwd) as seat:
         return await seat.ask_all(*ALONE, WITHIN, *DIALOGS, enveloped())
 
@@ -65,8 +66,11 @@ def enveloped() -> str:
     return assemble(context, NONCE, limit_chars=len(said), phase_instruction="Answer what was said.")
 
 
-CLEAN = "ared  desrever\n\nend"
-"""What the provider's `controls` are when nothing is left of them but text."""
+CLEAN = ("ared ", " desrever\n\nend")
+"""How the provider's `controls` begin and end when nothing is left of them but text.
+
+What stands in between depends on how far the client itself takes a sequence apart that it knows.
+"""
 
 HUGE, TOO_HUGE = 2_000_000, 20_000_000
 
@@ -89,7 +93,7 @@ async def sizes(room: Room) -> dict[str, Turn]:
 
 
 def _note(folder: Path) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "note.txt").write_text(f"{NOTE}\n")
 
 
@@ -129,13 +133,16 @@ async def overlong_prompt_is_refused(bench: Bench) -> None:
         raise NotApplicable("the preset names no limit: conformance.prompt_limit")
     need_fault(told["too_long"], Fault.CLIENT_ERROR, PromptSent.NO)
     need(not told["too_long"].heard, "the model was asked all the same")
-    need_text(told["controls"], CLEAN)
+    need(told["controls"].answered.text.endswith(CLEAN[1]), "the chat does not go on")
 
 
-async def controls_are_taken_out(bench: Bench) -> None:
+async def controls_are_taken_out(bench: Bench) -> dict[str, str]:
     """Escape sequences and control characters of an answer are taken out completely."""
-    turn = (await bench.scene(sizes))["controls"]
-    need_text(turn, CLEAN)
+    text = (await bench.scene(sizes))["controls"].answered.text
+    need(text.startswith(CLEAN[0]) and text.endswith(CLEAN[1]), f"what is left is {text!r}")
+    kept = [char for char in text if not (char.isprintable() or char == "\n")]
+    need(not kept, f"it still holds {kept!r}")
+    return {"controls": text}
 
 
 async def answers_have_a_bound(bench: Bench) -> None:
@@ -153,8 +160,10 @@ async def _need_text(bench: Bench, *which: str) -> None:
         for number, turn in enumerate(await bench.scene(prompts, profile), 1):
             if turn.prompt not in which:
                 continue
-            heard = turn.last.prompts[-1]
-            need(bare(heard) == turn.prompt.strip(), f"{profile}: {turn.shown} arrived as {heard[:100]!r}")
+            heard, written = turn.last.prompts[-1], turn.prompt.strip()
+            for piece, instead in bench.preset.profiles[profile].replace.items():
+                written = written.replace(piece, instead)
+            need(bare(heard) == written, f"{profile}: {turn.shown} arrived as {heard[:100]!r}")
             need_text(turn, seen(number, heard))
             sent = str(turn.requests[-1].body)
             for what, mark in (("/etc/passwd", PASSWD), ("note.txt", NOTE)):

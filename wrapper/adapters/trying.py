@@ -57,7 +57,9 @@ class Conformance(Part):
     ``key`` is the variable in which the client takes a key, passed as a participant's ``env`` would.
     ``variables`` are the wrapper's, ``settings`` the seat's. ``prompt_limit`` is a prompt, in bytes, that
     the client itself refuses. ``files`` are what a person, or a project, may have set up for the client.
-    ``ignores_its_folder``: a restricted client picks up nothing even from the folder of its state.
+    ``ignores_its_folder``: a restricted client picks up nothing even from the folder of its state;
+    ``takes_its_folder``: it does so from the folder where it works, which is its own and empty. ``person``
+    are files in the home of somebody who has used the client before, without which it does not answer.
     """
 
     key: Variable | None = None
@@ -67,6 +69,8 @@ class Conformance(Part):
     prompt_limit: Annotated[int, Field(gt=0)] | None = None
     files: dict[OnePath, str] = Field(default_factory=dict)
     ignores_its_folder: bool = False
+    takes_its_folder: bool = False
+    person: dict[OnePath, str] = Field(default_factory=dict)
     faults: dict[Act, Told] = Field(default_factory=dict)
 
     @model_validator(mode="after")

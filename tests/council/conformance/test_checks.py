@@ -205,7 +205,7 @@ ADAPTERS = [
     (KeepsAtOnce, "id-is-kept-after-success-only", "never-answered was kept after a first turn that failed"),
     (Unlocked, "one-turn-at-a-time", "a turn at the same time was told None"),
     (CutsAtTheToken, "token-does-not-cut", "was answered by 'I have seen 3"),
-    (LeavesEscapes, "controls-are-taken-out", "was answered by"),
+    (LeavesEscapes, "controls-are-taken-out", "what is left is"),
     (BeginsAnew, "chat-that-is-gone-is-said", "'third' was answered"),
     (BeginsAnew, "unknown-id-begins-no-chat", "'second' was answered"),
     (TellsNothing, "failures-are-told", "it says nothing about why"),
