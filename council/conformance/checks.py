@@ -83,6 +83,7 @@ CHECKS = tuple(
         failures.nobody_there_was_sent_nothing,
         endings.one_turn_at_a_time,
         endings.revoked_turn_leaves_no_trace,
+        endings.killed_client_may_have_had_the_prompt,
         endings.hanging_turn_ends_in_time,
         endings.killed_wrapper_finds_its_chat,
         endings.no_process_is_left,

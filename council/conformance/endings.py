@@ -42,6 +42,8 @@ class Ended:
     environments: tuple[bytes, ...]
     left_by_revoked: tuple[str, ...]
     after_revoked: Turn
+    died: Turn
+    """One whose client was killed in the middle."""
     hung: tuple[Turn, Turn]
     after_hung: Turn
     seconds: float
@@ -58,6 +60,7 @@ async def ended(room: Room) -> Ended:
         beside, elsewhere, environments = await _revoke(room, seat)
         left_by_revoked = room.traces.running()
         after_revoked = await seat.ask("second")
+        died = await _die(room, seat)
     seconds = DEADLINE_FROM + DEADLINE_TIMES * max(first.seconds, after_revoked.seconds)
     async with room.seated(bounds=Bounds(overall=seconds)) as seat:
         hung = (await seat.ask("<<hang>>"), await seat.ask("<<hang_midway>>"))
@@ -72,6 +75,7 @@ async def ended(room: Room) -> Ended:
         environments,
         left_by_revoked,
         after_revoked,
+        died,
         hung,
         after_hung,
         seconds,
@@ -79,6 +83,21 @@ async def ended(room: Room) -> Ended:
         lost,
         after_killed,
     )
+
+
+async def _die(room: Room, seat: Seated) -> Turn:
+    """Kill the client in the middle of an answer."""
+    before = len(room.provider.turns)
+    told: list[Turn] = []
+
+    async def take() -> None:
+        told.append(await seat.ask("die <<hang_midway>>"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take)
+        await room.heard(before + 1)
+        room.traces.kill()
+    return told[0]
 
 
 async def _revoke(
@@ -139,6 +158,16 @@ async def revoked_turn_leaves_no_trace(bench: Bench) -> None:
     told = await bench.scene(ended)
     need(not told.left_by_revoked, f"it left running: {told.left_by_revoked}")
     need_text(told.after_revoked, seen(2, told.after_revoked.prompt))
+
+
+async def killed_client_may_have_had_the_prompt(bench: Bench) -> None:
+    """A client that somebody kills in the middle may have had the prompt; it leaves no trace, no process."""
+    told = await bench.scene(ended)
+    fault = need_fault(told.died, Fault.CLIENT_ERROR, PromptSent.MAYBE)
+    need("signal 9" in fault.detail, f"it is told as: {fault.detail}")
+    need(not told.died.left, f"it left running: {told.died.left}")
+    stayed = [prompt for prompt in told.after_hung.last.prompts if "<<" in prompt]
+    need(not stayed, f"{told.after_hung.shown} was sent together with {stayed}")
 
 
 async def hanging_turn_ends_in_time(bench: Bench) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 VARIABLE = "CONFORMANCE_RUN"
@@ -24,6 +27,12 @@ class Traces:
     def environments(self) -> tuple[bytes, ...]:
         """The whole environment of everything that runs."""
         return tuple(environment for _, environment in self._marked())
+
+    def kill(self) -> None:
+        """Kill everything that runs, as somebody else may."""
+        for number, _ in self._marked():
+            with suppress(ProcessLookupError):
+                os.kill(int(number), signal.SIGKILL)
 
     def none_within(self, seconds: float) -> bool:
         """Whether all are gone after at most ``seconds``; blocking."""

@@ -108,6 +108,8 @@ FLAWS = [
     ("no-words", "missing-key-is-said", "prompt sent: maybe"),
     ("shows-key", "wrong-key-is-not-shown", "the key is shown"),
     ("hides-the-line", "nobody-there-was-sent-nothing", "prompt sent: maybe, not as"),
+    ("gives-up", "killed-client-may-have-had-the-prompt", "it is told as: tried ended with exit code 1"),
+    ("remembers-failures", "killed-client-may-have-had-the-prompt", "was sent together with"),
     ("gives-up", "hanging-turn-ends-in-time", "is told as client_error"),
     ("leaves-a-process", "no-process-is-left", "/bin/sleep"),
     ("leaves-a-process", "revoked-turn-leaves-no-trace", "/bin/sleep"),
