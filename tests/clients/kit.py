@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -144,3 +144,6 @@ CLIENTS = {
         Client("kimi", "kimi", KIMI_WORDS, "Authentication required"),
     )
 }
+
+ALIKE = {"deepseek.coder": replace(CLIENTS["opencode"], preset="deepseek.coder")}
+"""Presets that drive the program of another one in the same way: only what differs is tried."""
