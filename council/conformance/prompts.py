@@ -100,9 +100,16 @@ def _note(folder: Path) -> None:
 # --- what has to hold ------------------------------------------------------------------------------------
 
 
-async def commands_are_text(bench: Bench) -> None:
+async def commands_are_text(bench: Bench) -> dict[str, str]:
     """A prompt that begins like a command, an option or a reference reaches the model as it is."""
     await _need_text(bench, *ALONE)
+    told = [(profile, await bench.scene(prompts, profile)) for profile in bench.preset.profiles]
+    kept = {profile: {bare(text) for text in turns[-1].last.prompts} for profile, turns in told}
+    return {
+        f"left out later, {profile}": ", ".join(gone)
+        for profile, turns in told
+        if (gone := [turn.prompt for turn in turns if _written(bench, turn, profile) not in kept[profile]])
+    }
 
 
 async def dialogs_are_text(bench: Bench) -> None:
@@ -157,14 +164,30 @@ async def answers_have_a_bound(bench: Bench) -> None:
 async def _need_text(bench: Bench, *which: str) -> None:
     """Raise `Failed` unless each of them arrived as text, with nothing attached, in a chat that goes on."""
     for profile in bench.preset.profiles:
-        for number, turn in enumerate(await bench.scene(prompts, profile), 1):
-            if turn.prompt not in which:
-                continue
-            heard, written = turn.last.prompts[-1], turn.prompt.strip()
-            for piece, instead in bench.preset.profiles[profile].replace.items():
-                written = written.replace(piece, instead)
-            need(bare(heard) == written, f"{profile}: {turn.shown} arrived as {heard[:100]!r}")
-            need_text(turn, seen(number, heard))
-            sent = str(turn.requests[-1].body)
-            for what, mark in (("/etc/passwd", PASSWD), ("note.txt", NOTE)):
-                need(mark not in sent, f"{profile}: {turn.shown} had {what} attached")
+        before = None
+        for turn in await bench.scene(prompts, profile):
+            if turn.prompt in which:
+                _need_verbatim(bench, turn, profile)
+            if turn.prompt in which and turn.prompt not in ALONE and before is not None:
+                earlier = [bare(text) for text in turn.last.prompts[-2:-1]]
+                goes_on = earlier == [_written(bench, before, profile)]
+                need(goes_on, f"{profile}: the chat does not go on from {before.shown} to {turn.shown}")
+            before = turn
+
+
+def _need_verbatim(bench: Bench, turn: Turn, profile: ProfileName) -> None:
+    heard = turn.last.prompts[-1]
+    arrived = bare(heard) == _written(bench, turn, profile)
+    need(arrived, f"{profile}: {turn.shown} arrived as {heard[:100]!r}")
+    need_text(turn, seen(len(turn.last.prompts), heard))
+    sent = str(turn.requests[-1].body)
+    for what, mark in (("/etc/passwd", PASSWD), ("note.txt", NOTE)):
+        need(mark not in sent, f"{profile}: {turn.shown} had {what} attached")
+
+
+def _written(bench: Bench, turn: Turn, profile: ProfileName) -> str:
+    """The prompt as the preset writes it for this profile."""
+    written = turn.prompt
+    for piece, instead in bench.preset.profiles[profile].replace.items():
+        written = written.replace(piece, instead)
+    return written.strip()

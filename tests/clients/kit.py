@@ -35,6 +35,8 @@ class Client:
     """The checks that do not apply."""
     tries_again: bool = True
     """Whether it asks a provider again that was overloaded."""
+    leaves_out: str = ""
+    """Prompts that reach the model, and are not in the chat later."""
     splits_sequences: bool = False
     """Whether it takes an escape sequence apart, so that the rest of it is text."""
 
@@ -131,6 +133,7 @@ CLIENTS = {
             GEMINI_WORDS,
             "you must specify the GEMINI_API_KEY environment variable",
             tries_again=False,
+            leaves_out="/help, /cost, /clear, /nosuchcommand x",
             splits_sequences=True,
         ),
         Client(

@@ -42,6 +42,10 @@ def key(client: Client, bench: Bench, result: Result) -> None:
     assert client.no_key in result.saw["no-key"]
 
 
+def commands(client: Client, bench: Bench, result: Result) -> None:
+    assert set(result.saw.values()) == ({client.leaves_out} if client.leaves_out else set())
+
+
 def tools(client: Client, bench: Bench, result: Result) -> None:
     assert int(result.saw["tools"]) > 5
 
@@ -68,6 +72,7 @@ MORE: dict[str, Callable[[Client, Bench, Result], None]] = {
     "failures-are-told": faults,
     "missing-key-is-said": key,
     "native-is-the-harness": tools,
+    "commands-are-text": commands,
     "controls-are-taken-out": controls,
     "usage-is-the-turns-own": dollars,
 }

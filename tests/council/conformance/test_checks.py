@@ -108,7 +108,6 @@ FLAWS = [
     ("no-words", "missing-key-is-said", "prompt sent: maybe"),
     ("shows-key", "wrong-key-is-not-shown", "the key is shown"),
     ("hides-the-line", "nobody-there-was-sent-nothing", "prompt sent: maybe, not as"),
-    ("gives-up", "killed-client-may-have-had-the-prompt", "it is told as: tried ended with exit code 1"),
     ("remembers-failures", "killed-client-may-have-had-the-prompt", "was sent together with"),
     ("gives-up", "hanging-turn-ends-in-time", "is told as client_error"),
     ("leaves-a-process", "no-process-is-left", "/bin/sleep"),
@@ -117,6 +116,7 @@ FLAWS = [
     ("leaves-a-process", "killed-wrapper-finds-its-chat", "/bin/sleep"),
     ("commands", "commands-are-text", "'/help' reached no model"),
     ("attaches", "commands-are-text", "'@/etc/passwd' arrived as"),
+    ("forgets", "dialogs-are-text", "the chat does not go on from"),
     ("dialogs", "dialogs-are-text", "arrived as 'yes'"),
     ("drops-quotes", "contributions-are-text", "arrived as"),
     ("attaches", "token-does-not-cut", "arrived as"),
@@ -211,6 +211,7 @@ ADAPTERS = [
     (BeginsAnew, "chat-that-is-gone-is-said", "'third' was answered"),
     (BeginsAnew, "unknown-id-begins-no-chat", "'second' was answered"),
     (TellsNothing, "failures-are-told", "it says nothing about why"),
+    (TellsNothing, "killed-client-may-have-had-the-prompt", "it is told as: it failed"),
     (passes_all_on, "wrapper-is-kept-from-the-client", "the client was given SOMEBODYS_SECRET"),
 ]
 
