@@ -167,6 +167,8 @@ class Preset(Part):
         tables = {"env.set": self.env.set, "state.files": self.state.files}
         for name, setting in self.settings.items():
             lists[f"settings.{name}.arguments"] = setting.arguments, frozenset({name})
+            for variable, value in setting.set.items():
+                yield f"settings.{name}.set.{variable}", value, frozenset({name})
         for called, profile in self.profiles.items():
             lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
             tables[f"profiles.{called}.set"] = profile.set
