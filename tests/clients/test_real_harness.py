@@ -159,7 +159,9 @@ async def test_a_prompt_is_text_whatever_it_looks_like(
     await adapter.open(SYSTEM)
     for injection in INJECTIONS:
         await adapter.send_turn(injection)
-        said = stub.turns[-1].prompts[-1].removeprefix(f"{SYSTEM}\n\n")  # where that has no other place
+        said = (
+            stub.turns[-1].prompts[-1].strip().removeprefix(f"{SYSTEM}\n\n")
+        )  # where that has no other place
         assert said.strip() == injection
         sent = str(stub.requests[-1].body)
         assert "root:x:" not in sent
@@ -175,8 +177,8 @@ async def test_a_megabyte_reaches_the_provider_whole(seat: NativeAdapter, stub: 
 
 
 async def test_nothing_of_the_wrapper_reaches_the_provider(seats: Seats, stub: Stub) -> None:
-    adapter = seats.make(env={"CONSILIUM_KEY": "never", "OTHER_SECRET": "never-this"})
+    adapter = seats.make(env={"CONSILIUM_KEY": "of-the-wrapper", "OTHER_SECRET": "of-the-wrapper-too"})
     await adapter.open(SYSTEM)
     await adapter.send_turn("hello")
     await adapter.close()
-    assert "never" not in f"{stub.requests[-1].headers} {stub.requests[-1].body}"
+    assert "of-the-wrapper" not in f"{stub.requests[-1].headers} {stub.requests[-1].body}"

@@ -1,9 +1,10 @@
 """A stand-in for Kimi Code 2.1.0 as its preset uses it: the same protocol and files, no model.
 
-It answers with what it has heard in the chat, and acts out a fault when the last prompt contains ``<<name>>``,
-the name being one of `FAILURES` or of a method ``act_name``. Like the real one it makes up ids, remembers the
-prompt of a turn that failed, ends most failures like any other turn, writes everything down in a file of the
-chat, and takes a prompt that begins with / for a command. Run it as ``python -I -S kimi_standin.py acp``.
+It answers with what it has heard in the chat, and acts out a fault when the last prompt contains
+``<<name>>``, the name being one of `FAILURES` or of a method ``act_name``. Like the real one it makes up
+ids, remembers the prompt of a turn that failed, ends most failures like any other turn, writes everything
+down in a file of the chat, and takes a prompt that begins with / for a command. Run it as
+``python -I -S kimi_standin.py acp``.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ class Agent:
         return [
             {
                 "id": name, "category": {"thinking": "thought_level"}.get(name, name), "type": "select",
-                "currentValue": self.choices[name], "options": [{"value": one, "name": called} for one, called in known],
+                "currentValue": self.choices[name],
+                "options": [{"value": one, "name": called} for one, called in known],
             }
             for name, known in (
                 ("model", (("another", "another"), ("__kimi_env_model__", "m"))),

@@ -210,7 +210,7 @@ CALL = {
         (
             {"options": OPTIONS, "toolCall": CALL},
             {"outcome": "selected", "optionId": "no"},
-            {"title": "Bash", "input": {"command": "rm x"}, "text": ["Run rm x"]},
+            {"title": "Bash", "input": {"command": "rm x"}, "text": "Run rm x"},
         ),
         ({"options": OPTIONS[:3]}, {"outcome": "selected", "optionId": "never"}, {}),
         ({"options": OPTIONS[:2]}, {"outcome": "cancelled"}, {}),
@@ -226,6 +226,22 @@ def test_a_permission_is_refused_and_told(
     assert json.loads(told.text) == {"result": {"outcome": outcome}}
     assert told.of("refused") == [{"type": "refused", "call": call}]
     assert told.lines[-1] == END
+
+
+def test_a_refusal_tells_what_the_agent_said_of_the_call_before(bridge: Bridge) -> None:
+    begun = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "1",
+        "title": "Bash",
+        "rawInput": {"command": "rm x"},
+    }
+    other = {"sessionUpdate": "tool_call", "toolCallId": "2", "title": "Read", "rawInput": {"path": "y"}}
+    ask = {"options": OPTIONS, "toolCall": {"toolCallId": "1", "title": "Run rm", "content": None}}
+    turn = [["update", begun], ["update", other], ["ask", "session/request_permission", ask], ["result", {}]]
+    told = bridge({"session/prompt": turn})
+    assert told.of("refused") == [
+        {"type": "refused", "call": {"title": "Run rm", "input": {"command": "rm x"}}}
+    ]
 
 
 @pytest.mark.parametrize("method", ["fs/read_text_file", "terminal/create", "elicitation/create", "nonsense"])

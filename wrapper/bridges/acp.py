@@ -60,6 +60,9 @@ LAST_WORDS_SECONDS = 0.5
 REJECTIONS = ("reject_once", "reject_always")
 """The kinds of an option that refuses, the one that we would rather take first."""
 
+CALL_CHARS = 1000
+"""What is kept of what an agent says of a tool call, which may be a whole file."""
+
 NOT_FOUND, NOT_STARTED = -32601, 127
 
 Message = dict[str, Any]
@@ -190,6 +193,8 @@ class Turn:
         self._asked = False
         """Whether the prompt was sent: what came before it is history."""
         self._written: dict[str, int] = {}
+        self._calls: dict[str, Message] = {}
+        """What was told of each tool call, for when a permission is asked for that one."""
 
     def take(self, prompt: str) -> None:
         """Have the agent answer ``prompt``, and print it. Raises `Failure`."""
@@ -262,7 +267,8 @@ class Turn:
             error = {"code": NOT_FOUND, "message": "not offered"}
             return self._agent.send({"id": request["id"], "error": error})
         parameters = _object(request.get("params"))
-        say("refused", call=_call_of(parameters.get("toolCall")))
+        call = _object(parameters.get("toolCall"))
+        say("refused", call=self._calls.get(str(call.get("toolCallId")), {}) | _call_of(call))
         offered = list(_objects(parameters.get("options")))
         ways = [one.get("optionId") for kind in REJECTIONS for one in offered if one.get("kind") == kind]
         outcome = {"outcome": "selected", "optionId": ways[0]} if ways else {"outcome": "cancelled"}
@@ -271,15 +277,16 @@ class Turn:
     def _note(self, notice: Message) -> None:
         parameters = _object(notice.get("params"))
         update = _object(parameters.get("update"))
-        content = _object(update.get("content"))
-        if (
-            self._asked
-            and notice["method"] == "session/update"
-            and parameters.get("sessionId") == self._session
-            and update.get("sessionUpdate") == "agent_message_chunk"
-            and isinstance(content.get("text"), str)
-        ):
-            say("message", text=content["text"])
+        if not self._asked or parameters.get("sessionId") != self._session:
+            return
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                text = _object(update.get("content")).get("text")
+                if isinstance(text, str):
+                    say("message", text=text)
+            case "tool_call" | "tool_call_update":
+                number = str(update.get("toolCallId"))
+                self._calls[number] = self._calls.get(number, {}) | _call_of(update)
 
     def _records(self) -> list[str]:
         """The files in which the client writes this chat down."""
@@ -368,12 +375,15 @@ def _values(offered: Any) -> Iterator[Message]:
         yield from _values(one["options"]) if "options" in one else (one,)
 
 
-def _call_of(call: Any) -> Message:
-    """What a tool call says of itself, for a person."""
-    said = _object(call)
-    texts = [_object(part.get("content")).get("text") for part in _objects(said.get("content"))]
-    about = {"title": said.get("title"), "input": said.get("rawInput"), "text": texts or None}
-    return {key: value for key, value in about.items() if value is not None}
+def _call_of(call: Message) -> Message:
+    """What is told of a tool call, for a person: a later word on the same matter replaces an earlier one."""
+    texts = (_object(part.get("content")).get("text") for part in _objects(call.get("content")))
+    told = {
+        "title": call.get("title"),
+        "input": call.get("rawInput"),
+        "text": " ".join(text[:CALL_CHARS] for text in texts if isinstance(text, str)) or None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def _words(error: Any) -> str:
