@@ -107,8 +107,9 @@ class Agent:
         for name, words in FAILURES.items():
             if f"<<{name}>>" in text:
                 return self.fail(words)
-        act = next((act for act in dir(self) if act.startswith("act_") and f"<<{act[4:]}>>" in text), None)
-        return {"stopReason": "end_turn", **(getattr(self, act)() if act else self.say() or {})}
+        act = next((act for act in dir(self) if act.startswith("act_") and f"<<{act[4:]}>>" in text), "say")
+        getattr(self, act)()
+        return {"stopReason": "end_turn"}
 
     def authorise(self, asked: Json) -> None:
         assert asked["mcpServers"] == []
@@ -135,16 +136,15 @@ class Agent:
 
     # --- acts -------------------------------------------------------------------------------------------
 
-    def act_unauthorised(self) -> Json:
+    def act_unauthorised(self) -> None:
         self.fail("401 no such key")
         raise Refused(-32000, "Authentication required: 401 no such key")
 
-    def act_cut(self) -> Json:
+    def act_cut(self) -> None:
         """The connection breaks off, and nobody but the missing reason tells."""
         self.step("Heard on", tokens=0, reason=None)
-        return {}
 
-    def act_tool(self) -> Json:
+    def act_tool(self) -> None:
         call = {
             "title": "Bash",
             "content": [{"type": "content", "content": {"type": "text", "text": "Run: rm x"}}],
@@ -159,26 +159,21 @@ class Agent:
         assert reply["result"] == {"outcome": {"outcome": "selected", "optionId": "no"}}
         self.step("I will run it.", tokens=10, reason="tool_calls")
         self.step("It was not run.", tokens=20)
-        return {}
 
-    def act_compacts(self) -> Json:
+    def act_compacts(self) -> None:
         self.chunk("Compacting conversation context…")
         self.used(1000, agent="main")
         self.used(50, agent="coder-1")
         self.say()
-        return {}
 
-    def act_writes_nothing_down(self) -> Json:
+    def act_writes_nothing_down(self) -> None:
         self.chunk("Trust me.")
-        return {}
 
-    def act_die(self) -> Json:
+    def act_die(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
-        return {}
 
-    def act_hang(self) -> Json:
+    def act_hang(self) -> None:
         time.sleep(600)
-        return {}
 
     def say(self) -> None:
         prompts = self.prompts()

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 AGENT = Path(__file__).parents[1] / "standins" / "acp_agent.py"
 BRIDGE = (sys.executable, "-I", "-S", acp.__file__)
-Script = dict[str, list[list[Any]]]
+Script = dict[str, Any]
+"""For a method, the acts of the agent: each a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,17 +231,19 @@ def test_a_permission_is_refused_and_told(
 
 def test_a_refusal_tells_what_the_agent_said_of_the_call_before(bridge: Bridge) -> None:
     begun = {
-        "sessionUpdate": "tool_call",
-        "toolCallId": "1",
-        "title": "Bash",
-        "rawInput": {"command": "rm x"},
-    }
+        "sessionUpdate": "tool_call", "toolCallId": "1", "title": "Bash", "rawInput": {"command": "rm x"},
+        "content": [{"type": "content", "content": {"type": "text", "text": "rm a long name"}}],
+    }  # fmt: skip
     other = {"sessionUpdate": "tool_call", "toolCallId": "2", "title": "Read", "rawInput": {"path": "y"}}
-    ask = {"options": OPTIONS, "toolCall": {"toolCallId": "1", "title": "Run rm", "content": None}}
+    words = [{"type": "content", "content": {"type": "text", "text": "rm a l…"}}]
+    ask = {"options": OPTIONS, "toolCall": {"toolCallId": "1", "title": "Run rm", "content": words}}
     turn = [["update", begun], ["update", other], ["ask", "session/request_permission", ask], ["result", {}]]
     told = bridge({"session/prompt": turn})
     assert told.of("refused") == [
-        {"type": "refused", "call": {"title": "Run rm", "input": {"command": "rm x"}}}
+        {
+            "type": "refused",
+            "call": {"title": "Run rm", "input": {"command": "rm x"}, "text": "rm a long name; rm a l…"},
+        }
     ]
 
 
@@ -315,7 +318,7 @@ def test_a_chat_without_a_usable_name_is_none(bridge: Bridge, session: Any) -> N
     assert "session/prompt" not in told.methods
 
 
-NOISE = [
+NOISE: list[list[Any]] = [
     ["raw", "Welcome!\n"],
     ["raw", "\n"],
     ["raw", "[1, 2]\n"],
@@ -447,9 +450,9 @@ def test_a_variable_that_is_not_set_names_no_files(bridge: Bridge) -> None:
 # --- in the sandbox ---------------------------------------------------------------------------------------
 
 
-async def run(bridge: Bridge, argv: tuple[str, ...], **bounds: float) -> sandbox.Completed:
+async def run(bridge: Bridge, argv: tuple[str, ...], seconds: float = 20) -> sandbox.Completed:
     command = sandbox.Command(argv=argv, env=bridge.env, cwd=bridge.folder, stdin=b"hello")
-    return await sandbox.run(command, sandbox.Bounds(**{"overall": 20, **bounds}))
+    return await sandbox.run(command, sandbox.Bounds(overall=seconds))
 
 
 @pytest.mark.anyio
@@ -466,7 +469,7 @@ async def test_an_agent_that_hangs_is_ended_with_the_bridge(
     bridge: Bridge, leftovers: Leftovers, step: str
 ) -> None:
     argv = bridge.argv({step: [["orphan", "60"], ["sleep", 60]]}, "--set", "mode=ask")
-    done = await run(bridge, argv, overall=2)
+    done = await run(bridge, argv, seconds=2)
     assert done.stopped is Fault.DEADLINE
     assert done.left_behind == ()
     assert leftovers.now() == []

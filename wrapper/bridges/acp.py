@@ -267,8 +267,11 @@ class Turn:
             error = {"code": NOT_FOUND, "message": "not offered"}
             return self._agent.send({"id": request["id"], "error": error})
         parameters = _object(request.get("params"))
-        call = _object(parameters.get("toolCall"))
-        say("refused", call=self._calls.get(str(call.get("toolCallId")), {}) | _call_of(call))
+        asked = _object(parameters.get("toolCall"))
+        known, call = self._calls.get(str(asked.get("toolCallId")), {}), _call_of(asked)
+        # What was told before may be the whole of it, and the question a short form.
+        texts = dict.fromkeys(one["text"] for one in (known, call) if "text" in one)
+        say("refused", call=known | call | ({"text": "; ".join(texts)} if texts else {}))
         offered = list(_objects(parameters.get("options")))
         ways = [one.get("optionId") for kind in REJECTIONS for one in offered if one.get("kind") == kind]
         outcome = {"outcome": "selected", "optionId": ways[0]} if ways else {"outcome": "cancelled"}
@@ -376,7 +379,7 @@ def _values(offered: Any) -> Iterator[Message]:
 
 
 def _call_of(call: Message) -> Message:
-    """What is told of a tool call, for a person: a later word on the same matter replaces an earlier one."""
+    """What is told of a tool call, for a person."""
     texts = (_object(part.get("content")).get("text") for part in _objects(call.get("content")))
     told = {
         "title": call.get("title"),
