@@ -1,9 +1,10 @@
 """A stand-in for Kimi Code 2.1.0 as its preset uses it: the same protocol and files, no model.
 
-It answers with what it has heard in the chat, and acts out a fault when the last prompt contains ``<<name>>``,
-the name being one of `FAILURES` or of a method ``act_name``. Like the real one it makes up ids, remembers the
-prompt of a turn that failed, ends most failures like any other turn, writes everything down in a file of the
-chat, and takes a prompt that begins with / for a command. Run it as ``python -I -S kimi_standin.py acp``.
+It answers with what it has heard in the chat, and acts out a fault when the last prompt contains
+``<<name>>``, the name being one of `FAILURES` or of a method ``act_name``. Like the real one it makes up
+ids, remembers the prompt of a turn that failed, ends most failures like any other turn, writes everything
+down in a file of the chat, and takes a prompt that begins with / for a command. Run it as
+``python -I -S kimi_standin.py acp``.
 """
 
 from __future__ import annotations
@@ -106,8 +107,9 @@ class Agent:
         for name, words in FAILURES.items():
             if f"<<{name}>>" in text:
                 return self.fail(words)
-        act = next((act for act in dir(self) if act.startswith("act_") and f"<<{act[4:]}>>" in text), None)
-        return {"stopReason": "end_turn", **(getattr(self, act)() if act else self.say() or {})}
+        act = next((act for act in dir(self) if act.startswith("act_") and f"<<{act[4:]}>>" in text), "say")
+        getattr(self, act)()
+        return {"stopReason": "end_turn"}
 
     def authorise(self, asked: Json) -> None:
         assert asked["mcpServers"] == []
@@ -122,7 +124,8 @@ class Agent:
         return [
             {
                 "id": name, "category": {"thinking": "thought_level"}.get(name, name), "type": "select",
-                "currentValue": self.choices[name], "options": [{"value": one, "name": called} for one, called in known],
+                "currentValue": self.choices[name],
+                "options": [{"value": one, "name": called} for one, called in known],
             }
             for name, known in (
                 ("model", (("another", "another"), ("__kimi_env_model__", "m"))),
@@ -133,16 +136,15 @@ class Agent:
 
     # --- acts -------------------------------------------------------------------------------------------
 
-    def act_unauthorised(self) -> Json:
+    def act_unauthorised(self) -> None:
         self.fail("401 no such key")
         raise Refused(-32000, "Authentication required: 401 no such key")
 
-    def act_cut(self) -> Json:
+    def act_cut(self) -> None:
         """The connection breaks off, and nobody but the missing reason tells."""
         self.step("Heard on", tokens=0, reason=None)
-        return {}
 
-    def act_tool(self) -> Json:
+    def act_tool(self) -> None:
         call = {
             "title": "Bash",
             "content": [{"type": "content", "content": {"type": "text", "text": "Run: rm x"}}],
@@ -157,26 +159,21 @@ class Agent:
         assert reply["result"] == {"outcome": {"outcome": "selected", "optionId": "no"}}
         self.step("I will run it.", tokens=10, reason="tool_calls")
         self.step("It was not run.", tokens=20)
-        return {}
 
-    def act_compacts(self) -> Json:
+    def act_compacts(self) -> None:
         self.chunk("Compacting conversation context…")
         self.used(1000, agent="main")
         self.used(50, agent="coder-1")
         self.say()
-        return {}
 
-    def act_writes_nothing_down(self) -> Json:
+    def act_writes_nothing_down(self) -> None:
         self.chunk("Trust me.")
-        return {}
 
-    def act_die(self) -> Json:
+    def act_die(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
-        return {}
 
-    def act_hang(self) -> Json:
+    def act_hang(self) -> None:
         time.sleep(600)
-        return {}
 
     def say(self) -> None:
         prompts = self.prompts()

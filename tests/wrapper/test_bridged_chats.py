@@ -112,7 +112,7 @@ async def test_what_the_client_asked_of_the_model_besides_is_counted_and_not_sai
 async def test_what_needs_a_permission_is_refused_and_told(seat: NativeAdapter) -> None:
     told = await seat.send_turn("<<tool>>")
     assert told.text == "It was not run."
-    assert told.refused == ('{"title": "Bash", "text": ["Run: rm x"]}',)
+    assert told.refused == ('{"title": "Bash", "text": "Run: rm x"}',)
     assert told.usage is not None
     assert told.usage.tokens_in == 21 + 31
 

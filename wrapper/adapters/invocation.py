@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from consilium.errors import UserError
 from wrapper.adapters import templates
 from wrapper.adapters.belongings import TEMPORARY
-from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS
+from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS, PROMPT_GAP
 from wrapper.bridges import acp
 
 if TYPE_CHECKING:
@@ -71,7 +71,10 @@ class Invocation:
             text = f"{system_prompt}\n\n{text}"
         for piece, instead in self._profile.replace.items():
             text = text.replace(piece, instead)
-        return (self._preset.run.lead + text).encode("utf-8", "replace")
+        text = self._preset.run.lead + text
+        if self._preset.run.form is not None:
+            text = templates.fill_quoted(self._preset.run.form, {PROMPT_GAP: text})
+        return text.encode("utf-8", "replace")
 
     def environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
         """The client's whole environment: of ``ours`` what the preset passes, and the names in ``passed``."""

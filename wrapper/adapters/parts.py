@@ -36,12 +36,15 @@ class Part(BaseModel):
 
 
 class Version(Part):
-    """How the client says its version, the oldest that is understood, and the newest that was tried."""
+    """How the client says its version, the oldest that is understood, and the newest that was tried.
+
+    Without ``known_good``, nobody here has run the client: its preset is written from its documentation.
+    """
 
     argv: tuple[str, ...]
     pattern: Text
     minimum: Number
-    known_good: Number
+    known_good: Number | None = None
 
     def is_older(self, version: str) -> bool:
         """Whether ``version`` is below the oldest that is understood."""
@@ -49,12 +52,14 @@ class Version(Part):
 
     def is_newer(self, version: str) -> bool:
         """Whether ``version`` is beyond the newest that was tried, as precisely as that is written."""
+        if self.known_good is None:
+            return True
         newest = _numbers(self.known_good)
         return _numbers(version)[: len(newest)] > newest
 
     @model_validator(mode="after")
     def _a_version_that_was_tried_is_understood(self) -> Self:
-        if self.is_older(self.known_good):
+        if self.known_good is not None and self.is_older(self.known_good):
             raise ValueError(f"known_good: {self.known_good} is below the minimum")
         return self
 
@@ -84,7 +89,8 @@ class Run(Part):
 
     ``{harness}`` stands for the arguments of the harness profile, ``{options}`` for those of the settings.
     ``lead`` is put before every prompt: what keeps the client from taking its first character for a
-    command. A prompt of more than ``longest`` bytes is not sent.
+    command. ``form`` is what the client reads, where that is more than the prompt: ``{prompt}`` stands for it
+    as a JSON string. A prompt of more than ``longest`` bytes is not sent.
 
     ``bridge``: a program of ours that speaks with a client which cannot be asked otherwise. What stands
     before ``--`` in the arguments is for the bridge, and what follows for the client.
@@ -98,6 +104,7 @@ class Run(Part):
     bridge: Literal["acp"] | None = None
     prompt: Literal["stdin"]
     lead: str = ""
+    form: Text | None = None
     longest: Annotated[int, Field(gt=0)] | None = None
     output: Literal["at_end", "streamed"]
 

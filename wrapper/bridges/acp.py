@@ -60,6 +60,9 @@ LAST_WORDS_SECONDS = 0.5
 REJECTIONS = ("reject_once", "reject_always")
 """The kinds of an option that refuses, the one that we would rather take first."""
 
+CALL_CHARS = 1000
+"""What is kept of what an agent says of a tool call, which may be a whole file."""
+
 NOT_FOUND, NOT_STARTED = -32601, 127
 
 Message = dict[str, Any]
@@ -132,17 +135,22 @@ class Agent:
     def close(self) -> None:
         """Let the agent end, and wait until it has: then its files are whole."""
         self._to_write.put(None)
-        until = time.monotonic() + END_SECONDS
-        while time.monotonic() < until and self._next_line(until) is not None:
-            pass
+        self._drain(END_SECONDS)
         self.kill()
 
     def kill(self) -> None:
         """End the agent. What it started is ended with our session, by whoever started that."""
+        self._to_write.put(None)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=LAST_WORDS_SECONDS)
         self._process.kill()
         self._process.wait()
+        self._drain(LAST_WORDS_SECONDS)
+
+    def _drain(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._next_line(until) is not None:
+            pass
 
     def _next_line(self, until: float = math.inf) -> bytes | None:
         """The next line; None if there will be none, or none came ``until`` then."""
@@ -166,15 +174,13 @@ class Agent:
 
     def _write(self, pipe: BinaryIO) -> None:
         # An agent that hears no more ends, or answers nothing: that is where it shows.
-        with suppress(OSError):
+        with suppress(OSError), pipe:
             while (data := self._to_write.get()) is not None:
                 pipe.write(data)
                 pipe.flush()
-        with suppress(OSError):
-            pipe.close()
 
     def _read(self, pipe: BinaryIO) -> None:
-        with suppress(OSError):
+        with suppress(OSError), pipe:
             while line := pipe.readline(MAX_LINE + 1):
                 self._heard.put(line)
         self._heard.put(None)
@@ -190,6 +196,8 @@ class Turn:
         self._asked = False
         """Whether the prompt was sent: what came before it is history."""
         self._written: dict[str, int] = {}
+        self._calls: dict[str, Message] = {}
+        """What was told of each tool call, for when a permission is asked for that one."""
 
     def take(self, prompt: str) -> None:
         """Have the agent answer ``prompt``, and print it. Raises `Failure`."""
@@ -262,7 +270,11 @@ class Turn:
             error = {"code": NOT_FOUND, "message": "not offered"}
             return self._agent.send({"id": request["id"], "error": error})
         parameters = _object(request.get("params"))
-        say("refused", call=_call_of(parameters.get("toolCall")))
+        asked = _object(parameters.get("toolCall"))
+        known, call = self._calls.get(str(asked.get("toolCallId")), {}), _call_of(asked)
+        # What was told before may be the whole of it, and the question a short form.
+        texts = dict.fromkeys(one["text"] for one in (known, call) if "text" in one)
+        say("refused", call=known | call | ({"text": "; ".join(texts)} if texts else {}))
         offered = list(_objects(parameters.get("options")))
         ways = [one.get("optionId") for kind in REJECTIONS for one in offered if one.get("kind") == kind]
         outcome = {"outcome": "selected", "optionId": ways[0]} if ways else {"outcome": "cancelled"}
@@ -271,15 +283,16 @@ class Turn:
     def _note(self, notice: Message) -> None:
         parameters = _object(notice.get("params"))
         update = _object(parameters.get("update"))
-        content = _object(update.get("content"))
-        if (
-            self._asked
-            and notice["method"] == "session/update"
-            and parameters.get("sessionId") == self._session
-            and update.get("sessionUpdate") == "agent_message_chunk"
-            and isinstance(content.get("text"), str)
-        ):
-            say("message", text=content["text"])
+        if not self._asked or parameters.get("sessionId") != self._session:
+            return
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                text = _object(update.get("content")).get("text")
+                if isinstance(text, str):
+                    say("message", text=text)
+            case "tool_call" | "tool_call_update":
+                number = str(update.get("toolCallId"))
+                self._calls[number] = self._calls.get(number, {}) | _call_of(update)
 
     def _records(self) -> list[str]:
         """The files in which the client writes this chat down."""
@@ -368,12 +381,15 @@ def _values(offered: Any) -> Iterator[Message]:
         yield from _values(one["options"]) if "options" in one else (one,)
 
 
-def _call_of(call: Any) -> Message:
-    """What a tool call says of itself, for a person."""
-    said = _object(call)
-    texts = [_object(part.get("content")).get("text") for part in _objects(said.get("content"))]
-    about = {"title": said.get("title"), "input": said.get("rawInput"), "text": texts or None}
-    return {key: value for key, value in about.items() if value is not None}
+def _call_of(call: Message) -> Message:
+    """What is told of a tool call, for a person."""
+    texts = (_object(part.get("content")).get("text") for part in _objects(call.get("content")))
+    told = {
+        "title": call.get("title"),
+        "input": call.get("rawInput"),
+        "text": " ".join(text[:CALL_CHARS] for text in texts if isinstance(text, str)) or None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def _words(error: Any) -> str:
