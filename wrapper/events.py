@@ -146,6 +146,7 @@ class Answered:
     turn_id: int
     text: str
     usage: Usage | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,17 +155,23 @@ class Passed:
 
     turn_id: int
     usage: Usage | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The client did not produce the turn. ``partial_bytes`` of an answer had come; None where unknown."""
+    """The client did not produce the turn. ``partial_bytes`` of an answer had come; None where unknown.
+
+    ``resets_at`` is when a quota comes back, as TURN_FAILED has it.
+    """
 
     turn_id: int
     fault: Fault
     prompt_sent: PromptSent
     detail: str
     partial_bytes: int | None = None
+    resets_at: str | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,7 +252,9 @@ def test_what_was_refused_is_listed_in_bounded_clean_lines() -> None:
     assert all(len(line) <= 300 and line.isprintable() for line in told)
     assert told[2] == '"touch"'
     many = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": [{}] * 500}), PLACES).refused
-    assert len(many) == 50
+    assert many == (*["{}"] * 19, "and 481 more")
+    twenty = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": [{}] * 20}), PLACES).refused
+    assert twenty == ("{}",) * 20
     alone = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": "rm"}), PLACES).refused
     assert alone == ('"rm"',)
 

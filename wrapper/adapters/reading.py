@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from consilium.messages import MAX_COUNT, MAX_USD
+from consilium.messages import MAX_COUNT, MAX_REFUSED, MAX_USD, REFUSED_CHARS
 from wrapper.adapters.parts import COUNTERS
 from wrapper.adapters.places import values_at
 from wrapper.clean import clean_line, clean_text, decode_output
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 MODEL_CHARS = 200
 """As long as a `messages.Label` may be."""
-
-REFUSED_CHARS, MAX_REFUSED = 300, 50
 
 
 class Unreadable(ValueError):  # noqa: N818 - a state of the output, told as one
@@ -45,10 +43,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What an output says of a failure: whether there was one, and the client's words, which may be empty."""
+    """What an output says of a failure: whether there was one, and the client's words, which may be empty.
+
+    ``refused`` tells what the client was not allowed to do, which may be the reason.
+    """
 
     failed: bool
     words: str
+    refused: tuple[str, ...] = ()
 
 
 class _Output:
@@ -116,11 +118,6 @@ def read_answer(output: bytes, places: AnswerPlaces) -> Reading:
     if not isinstance(text, str):
         raise Unreadable(f"its output holds no text at {places.text}")
     chat = found.at(places.id)
-    refused = (
-        clean_line(json.dumps(one, ensure_ascii=False), REFUSED_CHARS)
-        for values in found.each(places.refused)
-        for one in _flat(values)
-    )
     calls = found.total(places.calls, _count, added=False)
     return Reading(
         id=chat if isinstance(chat, str) else None,
@@ -128,7 +125,7 @@ def read_answer(output: bytes, places: AnswerPlaces) -> Reading:
         model=_label(found.at(places.model)),
         counters=dict(_counters(found, places)),
         calls=None if calls is None else int(calls),
-        refused=tuple(refused)[:MAX_REFUSED],
+        refused=_refused(found, places),
     )
 
 
@@ -140,7 +137,16 @@ def read_complaint(output: bytes, places: AnswerPlaces) -> Complaint:
         return Complaint(failed=False, words="")
     told = (found.at(place) for place in places.words)
     words = next((clean for text in told if isinstance(text, str) and (clean := clean_text(text))), "")
-    return Complaint(failed=bool(found.at(places.failed)), words=words)
+    return Complaint(bool(found.at(places.failed)), words, _refused(found, places))
+
+
+def _refused(found: _Output, places: AnswerPlaces) -> tuple[str, ...]:
+    """What the client was not allowed to do, a line each; of very many, how many more there are."""
+    told = [one for values in found.each(places.refused) for one in _flat(values)]
+    shown = told if len(told) <= MAX_REFUSED else told[: MAX_REFUSED - 1]
+    lines = (clean_line(json.dumps(one, ensure_ascii=False), REFUSED_CHARS) for one in shown)
+    more = len(told) - len(shown)
+    return (*lines, f"and {more} more") if more else tuple(lines)
 
 
 def _counters(found: _Output, places: AnswerPlaces) -> Iterator[tuple[Counter, float]]:
