@@ -43,9 +43,18 @@ class Client:
     """Whether what is read from a cache comes on top of the input that the API tells."""
     shell_tool: tuple[str, str] = ("Bash", "command")
     """The tool that runs a command, and what it calls the command."""
-    tells_refusals: bool = True
-    ignores_its_home: bool = True
-    """Whether a restricted client ignores even what stands in the folder of its state."""
+    refusal: str = "touch {made}"
+    """What it says of a command that it may not run; empty if it says nothing."""
+    ignores: str | None = ".claude"
+    """What of a person's home it ignores, restricted, even in the folder of its state; None for nothing."""
+    takes_its_folder: bool = False
+    """Whether it takes what stands in the folder where it works, restricted or not: that one is empty."""
+    tries_again: bool = True
+    """Whether it asks a provider again that was overloaded."""
+    nowhere: PromptSent = PromptSent.NO
+    """What it tells of the prompt if the provider cannot be reached."""
+    person: dict[str, str] = field(default_factory=dict)
+    """Files in a person's home without which the client does not answer."""
     faults: dict[str, tuple[Fault, PromptSent, str]] = field(default_factory=dict)
     """What becomes of each act of the stub: fault, whether the prompt was sent, words of the sentence."""
     no_key: str = ""
@@ -63,6 +72,10 @@ class Client:
             if os.environ.get("CONSILIUM_REQUIRE_CLIENTS") == "1":
                 pytest.fail(why)
             pytest.skip(why)
+        for name, content in self.person.items():
+            if not (home / name).exists():
+                (home / name).parent.mkdir(parents=True, exist_ok=True)
+                (home / name).write_text(content)
         home.mkdir(exist_ok=True)
         own = {name: value.format(url=stub.url) for name, value in self.env.items()}
         return {**leftovers.env, "PATH": f"{programs}:/usr/bin:/bin", "HOME": str(home), **own}
@@ -96,6 +109,19 @@ OPENAI_FAULTS = {
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
 }
 
+GEMINI_FAULTS = {
+    "400": (*REFUSED, "the stub was told to answer 400"),
+    "401": (*REFUSED, '"code":401,"message":"the stub was told'),
+    "403": (*REFUSED, '"code":403,"message":"the stub was told'),
+    "404": (*REFUSED, "API Error: the stub was told to answer 404"),
+    "429": (Fault.QUOTA, PromptSent.YES, "API Error: the stub was told to answer 429: too many requests"),
+    "500": (*REFUSED, '"code":500,"message":"the stub was told'),
+    "529": (*REFUSED, '"code":529,"message":"the stub was told'),
+    "quota": (Fault.QUOTA, PromptSent.YES, "You have exhausted your daily quota on this model."),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "Model stream ended without a finish reason."),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "The model returned an empty response"),
+}
+
 CLIENTS = {
     client.preset: client
     for client in (
@@ -127,11 +153,29 @@ CLIENTS = {
             reports_usd=False,
             cached_apart=False,
             shell_tool=("exec_command", "cmd"),
-            tells_refusals=False,
-            ignores_its_home=False,
+            refusal="",
+            ignores=None,
             faults=OPENAI_FAULTS,
             no_key="Missing environment variable: `CODEX_API_KEY`",
             limit_bytes=1_100_000,
+        ),
+        Client(
+            "gemini",
+            "gemini",
+            env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": KEY},
+            passed=("GEMINI_API_KEY",),
+            settings={"model": "gemini-2.5-flash"},
+            reports_usd=False,
+            cached_apart=False,
+            shell_tool=("run_shell_command", "command"),
+            refusal='Tool \\"run_shell_command\\" not found',
+            ignores="",
+            takes_its_folder=True,
+            tries_again=False,
+            nowhere=PromptSent.MAYBE,
+            person={".gemini/settings.json": '{"security":{"auth":{"selectedType":"gemini-api-key"}}}'},
+            faults=GEMINI_FAULTS,
+            no_key="you must specify the GEMINI_API_KEY environment variable",
         ),
     )
 }

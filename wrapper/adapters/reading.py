@@ -118,7 +118,7 @@ def read_answer(output: bytes, places: AnswerPlaces) -> Reading:
     if not isinstance(text, str):
         raise Unreadable(f"its output holds no text at {places.text}")
     chat = found.at(places.id)
-    calls = found.total(places.calls, _count, added=False)
+    calls = found.total(places.calls, _asked, added=False)
     return Reading(
         id=chat if isinstance(chat, str) else None,
         text=clean_text(text),
@@ -153,9 +153,16 @@ def _counters(found: _Output, places: AnswerPlaces) -> Iterator[tuple[Counter, f
     for counter in COUNTERS:
         read = _amount if counter == "usd" else _count
         added = counter in places.each
-        values = [found.total(place, read, added=added) for place in places.counted(counter)]
-        if values and None not in values:
-            yield counter, sum(value for value in values if value is not None)
+        counts = [_signed(found, place, read, added=added) for place in places.counted(counter)]
+        known = [count for count in counts if count is not None]
+        if counts and len(known) == len(counts) and (total := sum(known)) >= 0:
+            yield counter, total
+
+
+def _signed(found: _Output, place: str, read: Callable[[Json], float | None], *, added: bool) -> float | None:
+    """The counts at a summand's place, negative where they are taken away."""
+    count = found.total(place.removeprefix("-"), read, added=added)
+    return -count if count is not None and place.startswith("-") else count
 
 
 def _flat(values: list[Json] | None) -> Iterator[Json]:
@@ -182,6 +189,11 @@ def _count(value: Json) -> int | None:
     """A count that makes sense, or None: unknown is never 0."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and 0 <= value <= MAX_COUNT else None
+
+
+def _asked(value: Json) -> int | None:
+    """How many requests a value tells of; the name of a model that was asked is one."""
+    return 1 if isinstance(value, str) else _count(value)
 
 
 def _amount(value: Json) -> float | None:
