@@ -28,16 +28,28 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
 HERE = Path(__file__).parent
 
-HOSTS = {"claude": "api.anthropic.com", "codex": "api.openai.com"}
-"""Each client of the debate, and the host that it asks."""
+ASKS = {
+    "claude": ("api.anthropic.com", "/v1/messages"),
+    "codex": ("api.openai.com", "/v1/responses"),
+    "gemini": ("generativelanguage.googleapis.com", "/v1beta/models/"),
+    "opencode": ("api.openai.com", "/v1/chat/completions"),
+}
+"""Each client of the debate, and whom it asks: the host, and how the path begins."""
 
-SEATS = tuple(HOSTS)
+SEATS = tuple(ASKS)
 
-KEYS = ("ANTHROPIC_API_KEY_FILE", "CODEX_API_KEY_FILE")
+KEYS = ("ANTHROPIC_API_KEY_FILE", "CODEX_API_KEY_FILE", "GEMINI_API_KEY_FILE", "OPENAI_API_KEY_FILE")
 
 BASE = "python:3.13-slim"
 
-MOST = {"consilium-claude": 430, "consilium-codex": 345}
+MOST = {
+    "consilium-claude": 430,
+    "consilium-codex": 345,
+    "consilium-gemini": 260,
+    "consilium-opencode": 215,
+    "consilium-qwen-code": 330,
+    "consilium-kimi": 215,
+}
 """Megabytes above the base image: the client's own program is most of it."""
 
 
@@ -70,7 +82,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         **dict.fromkeys(KEYS, "./key"),
     )
     (folder / "key").write_text(f"{KEY}\n", encoding="utf-8")
-    names = [x509.DNSName(host) for host in HOSTS.values()]
+    names = [x509.DNSName(host) for host in sorted({host for host, _ in ASKS.values()})]
     provider = folder / "provider"
     issue_odd(forge_root(), names=names, usages=(SERVER_AUTH,)).write(provider)
     shutil.copy(HERE / "provider_service.py", provider)
@@ -88,7 +100,7 @@ def _first_debate(project: Project, seen: Story) -> None:
     project.until(lambda: all(project.states()[seat] == "healthy" for seat in SEATS))
     for seat in SEATS:
         told = project(
-            *("exec", "-T", seat, "consilium", "verify-isolation", "--json", "--egress-host", HOSTS[seat]),
+            *("exec", "-T", seat, "consilium", "verify-isolation", "--json", "--egress-host", ASKS[seat][0]),
             check=False,
         )
         seen.fences[seat] = json.loads(told.stdout)
@@ -113,7 +125,12 @@ def _debate(project: Project, seen: Story) -> None:
 
 def turns(story: Story, debate: int, seat: str) -> list[dict[str, Any]]:
     """What one client's model was asked in a debate."""
-    return [asked for asked in story.asked[debate] if asked["host"] == HOSTS[seat] and asked["prompts"]]
+    host, path = ASKS[seat]
+    return [
+        asked
+        for asked in story.asked[debate]
+        if asked["host"] == host and asked["path"].startswith(path) and asked["prompts"] is not None
+    ]
 
 
 def test_those_who_were_started_debate_and_all_ends_well(story: Story) -> None:
