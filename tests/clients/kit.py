@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +58,16 @@ class Client:
     faults: dict[str, tuple[Fault, PromptSent, str]] = field(default_factory=dict)
     """What becomes of each act of the stub: fault, whether the prompt was sent, words of the sentence."""
     no_key: str = ""
-    limit_bytes: int = 9_000_000
+    limit_bytes: int | None = 9_000_000
+    """A prompt that the client itself refuses; None for one that takes them all."""
+    programs: str = "node_modules/.bin"
+    """Where the program is, below the folder that it is installed in."""
+    a_file_a_chat: bool = True
+    """Whether a file is gone with each chat that is; else the client alone knows which chats there are."""
 
     def environment(self, stub: Stub, leftovers: Leftovers, home: Path) -> dict[str, str]:
         """The environment of a wrapper that drives this client."""
-        programs = INSTALLED / self.installed_as / "node_modules" / ".bin"
+        programs = INSTALLED / self.installed_as / self.programs
         why = None
         if shutil.which("node") is None:
             why = "node is not installed"
@@ -108,6 +113,25 @@ OPENAI_FAULTS = {
     "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "stream disconnected before completion"),
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
 }
+
+OPENCODE_FAULTS = {
+    "400": (*REFUSED, "the provider answered 400: the stub was told"),
+    "401": (*REFUSED, "the provider answered 401: the stub was told"),
+    "403": (*REFUSED, "the provider answered 403: the stub was told"),
+    "404": (*REFUSED, "the provider answered 404: the stub was told"),
+    "429": (Fault.QUOTA, PromptSent.YES, "too many requests"),
+    "500": (*REFUSED, "gave up after 3 of its tries: the stub was told to answer 500"),
+    "529": (*REFUSED, "gave up after 3 of its tries: the stub was told to answer 529"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "nothing is left of what was paid for"),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "the answer broke off"),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
+}
+
+HAS_USED_OPENCODE = {
+    ".config/opencode/package-lock.json": '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1"}}}}',
+    ".config/opencode/node_modules/.package-lock.json": "{}",
+}
+"""What it has installed at its first start; without that it would ask npm for it."""
 
 GEMINI_FAULTS = {
     "400": (*REFUSED, "the stub was told to answer 400"),
@@ -160,6 +184,23 @@ CLIENTS = {
             limit_bytes=1_100_000,
         ),
         Client(
+            "opencode",
+            "opencode",
+            env={"OPENAI_API_KEY": KEY},
+            passed=("OPENAI_API_KEY",),
+            settings={"api_base": "{url}/v1", "model": "m-1"},
+            programs="node_modules/opencode-linux-x64-baseline/bin",
+            person=HAS_USED_OPENCODE,
+            reports_usd=False,
+            cached_apart=False,
+            shell_tool=("bash", "command"),
+            ignores=None,
+            faults=OPENCODE_FAULTS,
+            no_key="there is no key for http://127.0.0.1",
+            limit_bytes=None,
+            a_file_a_chat=False,
+        ),
+        Client(
             "gemini",
             "gemini",
             env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": KEY},
@@ -179,6 +220,17 @@ CLIENTS = {
         ),
     )
 }
+
+ALIKE = {
+    "deepseek.coder": replace(
+        CLIENTS["opencode"],
+        preset="deepseek.coder",
+        env={"DEEPSEEK_API_KEY": KEY, "DEEPSEEK_BASE_URL": "{url}"},
+        passed=("DEEPSEEK_API_KEY",),
+        settings={"api_base": "{url}"},
+    )
+}
+"""Presets that drive the program of another one in the same way: only what differs is tried."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,8 @@ class Story:
     fences: dict[str, Any] = field(default_factory=dict)
     containers: dict[str, Any] = field(default_factory=dict)
     configuration: str = ""
-    ended: list[dict[str, str]] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    ended: dict[str, str] = field(default_factory=dict)
+    told: str = ""
     asked: list[list[dict[str, Any]]] = field(default_factory=list)
     """What the providers were sent, an `up` each."""
 
@@ -106,42 +106,42 @@ def _first_debate(project: Project, seen: Story) -> None:
         seen.fences[seat] = json.loads(told.stdout)
     seen.containers = project.containers()
     seen.configuration = project("config").stdout
-    _debate(project, seen)
+    project("up", "-d", "--no-build", timeout=600)
+    mortal = ("arbiter", "moderator", "begin", *SEATS)
+    project.until(lambda: all(project.states()[service].startswith("exited") for service in mortal))
+    seen.ended = {service: project.states()[service] for service in mortal}
+    seen.told = project.logs("moderator")
+    seen.asked.append(_asked(project))
 
 
 def _second_debate(project: Project, seen: Story) -> None:
     project("down", "-t", "2")
-    _debate(project, seen)
-
-
-def _debate(project: Project, seen: Story) -> None:
     project("up", "-d", "--no-build", timeout=600)
-    mortal = ("arbiter", "moderator", "begin", *SEATS)
-    project.until(lambda: all(project.states()[service].startswith("exited") for service in mortal))
-    seen.ended.append({service: project.states()[service] for service in mortal})
-    seen.told.append(project.logs("moderator"))
-    seen.asked.append([json.loads(line) for line in project.logs("provider").splitlines()])
+    project.until(lambda: all(turns(_asked(project), seat) for seat in SEATS))
+    seen.asked.append(_asked(project))
 
 
-def turns(story: Story, debate: int, seat: str) -> list[dict[str, Any]]:
-    """What one client's model was asked in a debate."""
+def _asked(project: Project) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in project.logs("provider").splitlines()]
+
+
+def turns(asked: list[dict[str, Any]], seat: str) -> list[dict[str, Any]]:
+    """What of it one client's model was asked."""
     host, path = ASKS[seat]
     return [
-        asked
-        for asked in story.asked[debate]
-        if asked["host"] == host and asked["path"].startswith(path) and asked["prompts"] is not None
+        each
+        for each in asked
+        if each["host"] == host and each["path"].startswith(path) and each["prompts"] is not None
     ]
 
 
 def test_those_who_were_started_debate_and_all_ends_well(story: Story) -> None:
-    for ended in story.ended:
-        assert set(ended.values()) == {"exited 0"}, ended
-    for told in story.told:
-        assert f"The debate is finished after {2 * len(SEATS)} turns" in told
-        for seat in SEATS:
-            assert f"OPENING: {seat} (" in told
-            assert f"CLOSING: {seat} (" in told
-        assert told.count("I have seen ") == 2 * len(SEATS)
+    assert set(story.ended.values()) == {"exited 0"}, story.ended
+    assert f"The debate is finished after {2 * len(SEATS)} turns" in story.told
+    for seat in SEATS:
+        assert f"OPENING: {seat} (" in story.told
+        assert f"CLOSING: {seat} (" in story.told
+    assert story.told.count("I have seen ") == 2 * len(SEATS)
 
 
 @pytest.mark.parametrize("seat", SEATS)
@@ -157,16 +157,15 @@ def test_every_fence_stands_in_a_live_seat(story: Story, seat: str) -> None:
 
 @pytest.mark.parametrize("seat", SEATS)
 def test_every_turn_is_one_request_without_a_tool_through_the_proxy(story: Story, seat: str) -> None:
-    for debate in (0, 1):
-        asked = turns(story, debate, seat)
-        assert len(asked) == 2, "and nothing else of the model"
-        assert [each["tools"] for each in asked] == [[], []]
+    asked = turns(story.asked[0], seat)
+    assert len(asked) == 2, "and nothing else of the model"
+    assert [each["tools"] for each in asked] == [[], []]
 
 
 @pytest.mark.parametrize("seat", SEATS)
 def test_a_chat_outlives_down(story: Story, seat: str) -> None:
-    first, second = (turns(story, debate, seat) for debate in (0, 1))
-    assert [len(each["prompts"]) for each in (*first, *second)] == [1, 2, 3, 4]
+    first, second = (turns(asked, seat) for asked in story.asked)
+    assert [len(each["prompts"]) for each in (*first, second[0])] == [1, 2, 3]
     assert second[0]["prompts"][:2] == first[1]["prompts"]
 
 

@@ -91,7 +91,7 @@ async def test_a_cost_that_makes_no_sense_is_unknown(seat: NativeAdapter) -> Non
 
 FAULTS = {
     "unauthorised": (Fault.CLIENT_ERROR, PromptSent.YES, 'exit code 145: [API Error: {"error":{"code":401'),
-    "used_up": (Fault.QUOTA, PromptSent.YES, "its quota comes back: 2h3m10s"),
+    "used_up": (Fault.QUOTA, PromptSent.YES, "Your quota will reset after 2h3m10s."),
     "unreachable": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "fetch failed"),
     "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "exit code 0: Model stream ended without a finish reason."),
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "The model returned an empty response"),
@@ -114,6 +114,7 @@ async def test_a_failed_turn_says_why_and_leaves_the_chat_as_it_was(
     assert (fault.fault, fault.prompt_sent) == (kind, sent), fault.detail
     assert fault.detail.isprintable()
     assert words in fault.detail
+    assert fault.resets_at == ("2h3m10s" if act == "used_up" else None)
     assert "Turn.run" not in fault.detail
     assert (tmp_path / "seat" / CHAT_FILE).read_bytes() == kept
     assert (await seat.send_turn("two")).text == "Heard 2 turns, the first being one"
