@@ -169,7 +169,8 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
     said = errors.decode("utf-8", "replace").strip()
     who, _, reason = said.partition(": ")
     if process.returncode in _CANNOT_RUN and who in launch.LAUNCHERS:
-        return _not_started(f"{command.argv[0]} cannot be run: {reason}")
+        # A bridge stands in the client's place, and names it.
+        return _not_started(reason if who == launch.BRIDGE else f"{command.argv[0]} cannot be run: {reason}")
     output = bytes(exchange.stdout[: bounds.output_bytes])
     seconds = time.monotonic() - began
     return Completed(

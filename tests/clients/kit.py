@@ -114,6 +114,19 @@ OPENAI_FAULTS = {
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
 }
 
+KIMI_FAULTS = {
+    "400": (*REFUSED, "400 the stub was told to answer 400"),
+    "401": (*REFUSED, "Authentication required: 401 the stub was told"),
+    "403": (*REFUSED, "Authentication required: 403 the stub was told"),
+    "404": (*REFUSED, "404 the stub was told to answer 404"),
+    "429": (Fault.QUOTA, PromptSent.YES, "429 the stub was told to answer 429"),
+    "500": (*REFUSED, "500 the stub was told to answer 500"),
+    "529": (*REFUSED, "529 the stub was told to answer 529"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "nothing is left of what was paid for"),
+    "cut": (Fault.UNREADABLE_ANSWER, PromptSent.YES, "its output breaks off"),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "The API returned an empty response"),
+}
+
 OPENCODE_FAULTS = {
     "400": (*REFUSED, "the provider answered 400: the stub was told"),
     "401": (*REFUSED, "the provider answered 401: the stub was told"),
@@ -182,6 +195,20 @@ CLIENTS = {
             faults=OPENAI_FAULTS,
             no_key="Missing environment variable: `CODEX_API_KEY`",
             limit_bytes=1_100_000,
+        ),
+        Client(
+            "kimi",
+            "kimi",
+            env={"KIMI_MODEL_BASE_URL": "{url}/v1", "KIMI_MODEL_API_KEY": KEY},
+            passed=("KIMI_MODEL_API_KEY",),
+            settings={"api_base": "{url}/v1", "model": "kimi-k2.5", "context": "4000000"},
+            reports_usd=False,
+            cached_apart=False,
+            ignores=None,
+            faults=KIMI_FAULTS,
+            no_key="Authentication required",
+            limit_bytes=1_100_000,
+            nowhere=PromptSent.MAYBE,
         ),
         Client(
             "opencode",

@@ -158,8 +158,8 @@ async def test_a_megabyte_reaches_the_provider_whole(seat: NativeAdapter, stub: 
 
 
 async def test_nothing_of_the_wrapper_reaches_the_provider(seats: Seats, stub: Stub) -> None:
-    adapter = seats.make(env={"CONSILIUM_KEY": "never", "OTHER_SECRET": "never-this"})
+    adapter = seats.make(env={"CONSILIUM_KEY": "of-the-wrapper", "OTHER_SECRET": "of-the-wrapper-too"})
     await adapter.open(SYSTEM)
     await adapter.send_turn("hello")
     await adapter.close()
-    assert "never" not in f"{stub.requests[-1].headers} {stub.requests[-1].body}"
+    assert "of-the-wrapper" not in f"{stub.requests[-1].headers} {stub.requests[-1].body}"

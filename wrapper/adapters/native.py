@@ -28,7 +28,7 @@ from wrapper.adapters import chats
 from wrapper.adapters.base import Answer, ParticipantAdapter
 from wrapper.adapters.belongings import Undo, belongings
 from wrapper.adapters.faults import fault_of, told
-from wrapper.adapters.invocation import Invocation, derive, program
+from wrapper.adapters.invocation import Invocation, bridge, derive, program
 from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
@@ -184,7 +184,11 @@ class NativeAdapter(ParticipantAdapter):
         preset, had = self._preset, self._id
         new = self._new_id()
         prompt = self._call.prompt(text, self._system_prompt, first=had is None)
-        done = await sandbox.run(self._command(self._call.arguments(had, new), prompt), self._bounds)
+        longest = preset.run.longest
+        if longest is not None and len(prompt) > longest:
+            why = f"{preset.executable} is given {longest} bytes at most, and this prompt has {len(prompt)}"
+            raise AdapterFault(Fault.CLIENT_ERROR, PromptSent.NO, why)
+        done = await sandbox.run(self._turn_command(self._call.arguments(had, new), prompt), self._bounds)
         fault = fault_of(done, preset, self._bounds)
         if fault is not None:
             raise fault
@@ -235,6 +239,10 @@ class NativeAdapter(ParticipantAdapter):
         """A fault of a turn that was answered, if one may call it so: the prompt reached the client."""
         detail = f"{self._preset.executable} {what}"
         return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen, refused=refused)
+
+    def _turn_command(self, arguments: Sequence[str], prompt: bytes) -> sandbox.Command:
+        command = self._command(arguments, prompt)
+        return replace(command, argv=(*bridge(self._preset), *command.argv))
 
     def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> sandbox.Command:
         return sandbox.Command(
