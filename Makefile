@@ -75,12 +75,14 @@ test-outside: $(VENV)/.dev $(VENV)/.outside
 
 # The real AI clients, each in the one version that its preset was measured with, before a stub provider on
 # loopback. They need node and npm, and about 1 GB.
-$(VENV)/.clients: $(wildcard tests/clients/pinned/*/package-lock.json)
+CLIENTS := $(patsubst images/%/package-lock.json,%,$(wildcard images/*/package-lock.json))
+
+$(VENV)/.clients: $(wildcard images/*/package-lock.json)
 	@command -v npm >/dev/null || { echo "make: the real clients are installed by npm; install Node 22 or later"; exit 1; }
-	@for client in $(notdir $(wildcard tests/clients/pinned/*)); do \
+	@for client in $(CLIENTS); do \
 	  echo "Installing the real $$client ..." && \
 	  mkdir -p $(VENV)/clients/$$client && \
-	  cp tests/clients/pinned/$$client/package*.json $(VENV)/clients/$$client/ && \
+	  cp images/$$client/package*.json $(VENV)/clients/$$client/ && \
 	  npm ci --silent --no-audit --no-fund --prefix $(VENV)/clients/$$client || exit 1; \
 	done
 	@touch $@

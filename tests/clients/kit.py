@@ -1,4 +1,4 @@
-"""The real clients, pinned in `pinned/`, installed by `make .venv/.clients`, in seats of ours before a stub.
+"""The real clients, pinned in `images/`, installed by `make .venv/.clients`, in seats of ours before a stub.
 
 Each test that asks for a client that is not installed is skipped; ``CONSILIUM_REQUIRE_CLIENTS=1`` makes
 that a failure. Keys are the stub's, homes are private, and nothing but loopback is spoken to.

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from consilium.messages import Fault
-from wrapper.adapters import parts
+from wrapper.adapters import parts, places, trying
 from wrapper.adapters.presets import Preset, load_preset
 
 ROOT = Path(__file__).parents[2]
@@ -26,9 +26,11 @@ TABLES: dict[str, type[BaseModel]] = {
     "env": parts.Environment,
     "state": parts.State,
     "state.derived.FILE": parts.Derived,
-    "answer": parts.AnswerPlaces,
+    "answer": places.AnswerPlaces,
     "faults": parts.KnownFault,
     "network": parts.Network,
+    "conformance": trying.Conformance,
+    "conformance.faults.ACT": trying.Told,
 }
 
 

@@ -68,7 +68,8 @@ class Talker(ABC):
         text = send(self.stub.url, "POST", path, json.dumps(body).encode(), headers=headers, timeout=timeout)
         if not self.streamed:
             return json.loads(text)
-        return [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: ")]
+        told = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
+        return [json.loads(line) for line in told if line != "[DONE]"]
 
 
 class Messages(Talker):
@@ -95,7 +96,41 @@ class Responses(Talker):
         return "".join(part["text"] for item in told["output"] for part in item["content"])
 
 
-@pytest.fixture(params=[Messages, Responses])
+class Contents(Talker):
+    def ask(self, *said: str, timeout: float = PATIENCE) -> str:
+        roles = ("user", "model")
+        contents = [{"role": roles[place % 2], "parts": [{"text": text}]} for place, text in enumerate(said)]
+        method = "streamGenerateContent?alt=sse" if self.streamed else "generateContent"
+        path, key = f"/v1beta/models/m:{method}", {"x-goog-api-key": self.key}
+        told = self.post(path, {"contents": contents}, key, timeout)
+        pieces = told if self.streamed else [told]
+        assert pieces[-1]["candidates"][0].get("finishReason") == "STOP"
+        assert {piece["modelVersion"] for piece in pieces} == {"m"}
+        return "".join(
+            part["text"] for piece in pieces for part in piece["candidates"][0]["content"]["parts"]
+        )
+
+
+class Completions(Talker):
+    def ask(self, *said: str, timeout: float = PATIENCE) -> str:
+        roles = ("user", "assistant")
+        messages = [{"role": roles[place % 2], "content": text} for place, text in enumerate(said)]
+        told = self.complete([{"role": "system", "content": "s"}, *messages], timeout=timeout)
+        if not self.streamed:
+            (choice,) = told["choices"]
+            return str(choice["message"]["content"] or "")
+        *pieces, finish, figures = told
+        assert finish["choices"][0]["finish_reason"] == "stop"
+        assert figures["choices"] == []
+        return "".join(piece["choices"][0]["delta"]["content"] for piece in pieces)
+
+    def complete(self, messages: list[Json], *, timeout: float = PATIENCE, **more: Any) -> Any:
+        body = {"model": "m", "messages": messages, "stream": self.streamed, **more}
+        headers = {"authorization": f"Bearer {self.key}"}
+        return self.post("/any/where/chat/completions", body, headers, timeout)
+
+
+@pytest.fixture(params=[Messages, Responses, Completions, Contents])
 def api(request: pytest.FixtureRequest, stub: Stub) -> Talker:
     made: Talker = request.param(stub)
     return made
@@ -127,9 +162,14 @@ def test_too_many_requests_come_with_the_time_to_wait(api: Talker) -> None:
 
 
 def test_a_used_up_quota_is_told_from_too_many_requests_where_the_api_can(stub: Stub) -> None:
-    with pytest.raises(RefusedError) as raised:
-        Responses(stub).ask("<<quota>>")
-    assert json.loads(raised.value.text)["error"]["code"] == "insufficient_quota"
+    for act, details in (("quota", 1), ("429", 0)):
+        with pytest.raises(RefusedError) as raised:
+            Contents(stub).ask(f"<<{act}>>")
+        assert len(json.loads(raised.value.text)["error"].get("details", [])) == details
+    for talker in (Responses(stub), Completions(stub)):
+        with pytest.raises(RefusedError) as raised:
+            talker.ask("<<quota>>")
+        assert json.loads(raised.value.text)["error"]["code"] == "insufficient_quota"
 
 
 def test_a_key_that_is_not_the_stubs_is_refused(api: Talker) -> None:
@@ -219,6 +259,87 @@ def test_a_tool_of_the_other_api_is_called_once_too(stub: Stub) -> None:
     assert stub.turns[-1].tool_results == ("uid=0",)
 
 
+def test_the_api_with_the_model_in_its_path_calls_a_tool_once_too(stub: Stub) -> None:
+    said: Json = {"role": "user", "parts": [{"text": '<<tool read_file {"path": "x"}>>'}]}
+    body: Json = {"contents": [said], "tools": [{"functionDeclarations": [{"name": "read_file"}]}]}
+    talker = Contents(stub, streamed=False)
+    path, key = "/v1beta/models/gemini-2.5-flash:generateContent", {"x-goog-api-key": KEY}
+    (call,) = talker.post(path, body, key)["candidates"][0]["content"]["parts"]
+    assert call == {"functionCall": {"name": "read_file", "args": {"path": "x"}}}
+    result = {"functionResponse": {"name": "read_file", "response": {"error": "there is no x"}}}
+    body["contents"] += [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
+    (answer,) = talker.post(path, body, key)["candidates"][0]["content"]["parts"]
+    assert answer["text"].startswith("I have seen 1 user messages")
+    assert stub.turns[-1].tools == ("read_file",)
+    assert stub.turns[-1].tool_results == ("there is no x",)
+    assert stub.turns[-1].model == "gemini-2.5-flash"
+
+
+def test_what_the_gemini_api_tells_of_an_answers_cost(stub: Stub) -> None:
+    contents = [{"role": "user", "parts": [{"text": "hello"}]}]
+    path, key = "/v1beta/models/m:generateContent", {"x-goog-api-key": KEY}
+    usage = Contents(stub, streamed=False).post(path, {"contents": contents}, key)["usageMetadata"]
+    assert usage["promptTokenCount"] == 112
+    assert usage["cachedContentTokenCount"] == 11
+    assert usage["candidatesTokenCount"] + usage["thoughtsTokenCount"] == 13
+    assert usage["totalTokenCount"] == 125
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_tool_of_chat_completions_is_called_once_too(stub: Stub, streamed: bool) -> None:
+    messages: list[Json] = [{"role": "user", "content": '<<tool bash {"command": "id"}>>'}]
+    offered = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    talker = Completions(stub, streamed=streamed)
+    told = talker.complete(messages, tools=offered)
+    if streamed:
+        call = told[1]["choices"][0]["delta"]["tool_calls"][0]
+        assert told[-2]["choices"][0]["finish_reason"] == "tool_calls"
+    else:
+        (call,) = told["choices"][0]["message"]["tool_calls"]
+        assert told["choices"][0]["finish_reason"] == "tool_calls"
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == (
+        "bash",
+        {"command": "id"},
+    )
+    messages += [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "uid=0"},
+    ]
+    talker.streamed = False
+    (choice,) = talker.complete(messages, tools=offered)["choices"]
+    assert choice["finish_reason"] == "stop"
+    assert stub.turns[-1].tools == ("bash",)
+    assert stub.turns[-1].tool_results == ("uid=0",)
+    assert stub.turns[-1].said == (("user", messages[0]["content"]),)
+
+
+def test_a_stream_of_chat_completions_ends_with_the_figures_and_a_word(stub: Stub) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "stream": True}
+    key = {"authorization": f"Bearer {KEY}"}
+    text = send(stub.url, "POST", "/chat/completions", json.dumps(body).encode(), headers=key)
+    assert "event:" not in text
+    *_, figures, last = text.strip().split("\n\n")
+    assert last == "data: [DONE]"
+    usage = json.loads(figures.removeprefix("data: "))["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (112, 13)
+    assert usage["prompt_tokens_details"] == {"cached_tokens": 11}
+
+
+def test_what_clients_of_chat_completions_add_is_not_heard_as_the_users(stub: Stub) -> None:
+    reminder = {"type": "text", "text": "\n<system-reminder>today</system-reminder>"}
+    messages: list[Json] = [
+        {"role": "system", "content": "one"},
+        {"role": "developer", "content": [{"type": "text", "text": "two"}]},
+        {"role": "user", "content": [reminder, {"type": "text", "text": "hello"}, {"type": "image_url"}]},
+        {"role": "user", "content": [reminder]},
+        {"role": "user", "content": reminder["text"]},
+        {"role": "assistant", "content": "an answer"},
+    ]
+    Completions(stub, streamed=False).complete(messages)
+    assert stub.turns[-1].said == (("user", "hello"), ("assistant", "an answer"))
+    assert stub.turns[-1].system == "one\ntwo"
+
+
 def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) -> None:
     reminder = {"type": "text", "text": "<system-reminder>today</system-reminder>"}
     blocks = [reminder, {"type": "text", "text": "hello"}]
@@ -243,6 +364,15 @@ def test_what_clients_add_of_themselves_is_not_heard_as_the_users(stub: Stub) ->
     Responses(stub, streamed=False).post("/v1/responses", body, key)
     assert stub.turns[-1].said == (("user", "hello"),)
     assert stub.turns[-1].system == "three\ntwo"
+    parts = [{"text": "<session_context>cwd</session_context>"}, {"text": "hello"}]
+    body = {
+        "contents": [{"role": "user", "parts": parts[:1]}, {"role": "user", "parts": parts}],
+        "systemInstruction": {"role": "user", "parts": [{"text": "four"}]},
+    }
+    key = {"x-goog-api-key": KEY}
+    Contents(stub, streamed=False).post("/v1beta/models/m:generateContent", body, key)
+    assert stub.turns[-1].said == (("user", "hello"),)
+    assert stub.turns[-1].system == "four"
 
 
 @pytest.mark.parametrize(
@@ -259,10 +389,13 @@ def test_everything_else_is_written_down_and_not_found(
     ]
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"model": 1, "messages": [{}]}'])
-def test_what_it_does_not_understand_is_refused(stub: Stub, body: bytes) -> None:
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[]", b'{"model": 1, "messages": [{}]}', b'{"messages": [{"role": "nobody"}]}']
+)
+def test_what_it_does_not_understand_is_refused(stub: Stub, path: str, body: bytes) -> None:
     with pytest.raises(RefusedError) as raised:
-        send(stub.url, "POST", "/v1/messages", body, headers={"x-api-key": KEY})
+        send(stub.url, "POST", path, body, headers={"x-api-key": KEY})
     assert raised.value.code == 400
 
 

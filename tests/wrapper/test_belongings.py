@@ -15,7 +15,7 @@ import pytest
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
-from wrapper.adapters.belongings import belongings
+from wrapper.adapters.belongings import Undo, belongings
 from wrapper.isolation import keeper
 from wrapper.isolation.confinement import PLAIN, Confinement, OtherUser
 from wrapper.isolation.launch import User
@@ -78,7 +78,7 @@ def test_folders_are_made_and_are_nobody_elses(place: Belongings) -> None:
 
 def test_files_are_put_there_whole_and_for_the_client_alone(place: Belongings) -> None:
     place.make_folders()
-    place.put({"a.txt": "one\r\n\ud83d", "b": ""})
+    place.prepare({"a.txt": "one\r\n\ud83d", "b": ""})
     assert (place.home / "a.txt").read_bytes() == b"one\r\n?"
     assert (place.home / "b").read_bytes() == b""
     assert stat.S_IMODE((place.home / "a.txt").stat().st_mode) == 0o600
@@ -87,12 +87,12 @@ def test_files_are_put_there_whole_and_for_the_client_alone(place: Belongings) -
 
 def test_a_file_that_is_as_it_was_is_not_written_again(place: Belongings) -> None:
     place.make_folders()
-    place.put({"a": "text"})
+    place.prepare({"a": "text"})
     before = (place.home / "a").stat()
-    place.put({"a": "text"})
+    place.prepare({"a": "text"})
     assert (place.home / "a").stat().st_ino == before.st_ino
-    place.put({"a": "texts"})
-    place.put({"a": "text"})
+    place.prepare({"a": "texts"})
+    place.prepare({"a": "text"})
     assert (place.home / "a").read_text() == "text"
 
 
@@ -115,13 +115,13 @@ def test_what_the_client_made_of_it_is_replaced_and_never_followed(
     place.make_folders()
     other = tmp_path / "other"
     other.write_text("text")
-    place.put({"a": "old"})
+    place.prepare({"a": "old"})
     (place.home / "a").unlink()
     spoil(place.home / "a", other)
-    place.put({"a": "text"})
+    place.prepare({"a": "text"})
     assert stat.S_ISREG((place.home / "a").lstat().st_mode)
     assert (place.home / "a").read_text() == "text"
-    place.put({"a": "new"})
+    place.prepare({"a": "new"})
     assert other.read_text() == "text"
 
 
@@ -138,7 +138,7 @@ def test_what_belongs_to_another_user_is_touched_by_that_user_alone(kept: Kept, 
     home.mkdir()
     theirs = belongings(tmp_path / "seat", confinement(home))
     theirs.make_folders()
-    theirs.put({"a": "secret prompt"})
+    theirs.prepare({"a": "secret prompt"})
     theirs.holds("x")
     for command in kept.commands:
         assert command.confinement == confinement(home)
@@ -151,7 +151,7 @@ def test_what_the_keeper_cannot_do_is_said(kept: Kept, tmp_path: Path) -> None:
     theirs = belongings(tmp_path, confinement(tmp_path / "gone"))
     kept.broken = sandbox.Completed(1, b"", b"No space left\x1b[2J on device\n", None, (), 0.1)
     with pytest.raises(OSError, match=r"^No space left on device$"):
-        theirs.put({"a": "b"})
+        theirs.prepare({"a": "b"})
     kept.broken = sandbox.Completed(-9, b"", b"", None, (), 0.1)
     with pytest.raises(OSError, match="the keeper ended with -9"):
         theirs.make_folders()
@@ -177,8 +177,122 @@ def test_what_a_client_put_in_the_place_of_ours_is_cleared_away(tmp_path: Path, 
         file.truncate(1 << 40)  # nobody could hold it in memory
     (home / "d").symlink_to(elsewhere)
     place.make_folders()
-    place.put({"a": "one", "b": "two", "c": "three", "d": "four"})
+    place.prepare({"a": "one", "b": "two", "c": "three", "d": "four"})
     assert [(home / name).read_text() for name in "abcd"] == ["one", "two", "three", "four"]
     assert (home / "tmp").is_dir()
     assert (home / "work").is_dir()
     assert list(elsewhere.iterdir()) == []
+
+
+# --- turns that are undone ---------------------------------------------------------------------------
+
+CHAT = ("chats/*.db", "index")
+
+
+def chat(place: Belongings) -> dict[str, str]:
+    """The files that a turn changes, as they are."""
+    files = (path for path in place.home.rglob("*") if path.is_file() and ".consilium" not in str(path))
+    return {str(path.relative_to(place.home)): path.read_text() for path in files}
+
+
+@pytest.fixture
+def begun(place: Belongings) -> Belongings:
+    """A folder with a chat in it, and a turn `t1` that is about to change it."""
+    place.make_folders()
+    (place.home / "chats").mkdir()
+    (place.home / "chats" / "1.db").write_text("one turn")
+    (place.home / "other").write_text("other")
+    place.prepare({}, Undo(CHAT, None, "t1"))
+    return place
+
+
+def take_turn(place: Belongings) -> dict[str, str]:
+    (place.home / "chats" / "1.db").write_text("two turns")
+    (place.home / "chats" / "2.db").write_text("new")
+    (place.home / "index").write_text("1 2")
+    (place.home / "other").write_text("changed")
+    return chat(place)
+
+
+def test_a_turn_that_nobody_claimed_is_undone(begun: Belongings) -> None:
+    take_turn(begun)
+    begun.prepare({}, Undo(CHAT, None, "t2"))
+    assert chat(begun) == {"chats/1.db": "one turn", "other": "changed"}
+
+
+def test_a_turn_that_succeeded_stays(begun: Belongings) -> None:
+    after = take_turn(begun)
+    begun.prepare({}, Undo(CHAT, "t1", "t2"))
+    assert chat(begun) == after
+    (begun.home / "chats" / "1.db").unlink()
+    begun.prepare({}, Undo(CHAT, "t1"))
+    assert chat(begun) == after, "what the turn after it deleted is there again"
+
+
+def test_undoing_once_more_changes_nothing(begun: Belongings) -> None:
+    take_turn(begun)
+    begun.prepare({}, Undo(CHAT, None))
+    before = chat(begun)
+    begun.prepare({}, Undo(CHAT, None))
+    assert chat(begun) == before
+    assert not (begun.home / keeper.COPIES).exists()
+
+
+def test_a_first_turn_that_failed_leaves_no_chat(place: Belongings) -> None:
+    place.make_folders()
+    place.prepare({"settings/own.json": "{}"}, Undo(CHAT, None, "t1"))
+    (place.home / "chats").mkdir()
+    take_turn(place)
+    place.prepare({}, Undo(CHAT, None, "t2"))
+    assert chat(place) == {"settings/own.json": "{}", "other": "changed"}
+
+
+def test_a_copy_that_was_cut_off_is_none(begun: Belongings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: Any, **__: Any) -> None:
+        raise OSError("no more")
+
+    after = take_turn(begun)
+    with monkeypatch.context() as patched:
+        patched.setattr(keeper.shutil, "copyfile", killed)
+        with pytest.raises(OSError, match="no more"):
+            begun.prepare({}, Undo(CHAT, "t1", "t2"))
+    begun.prepare({}, Undo(CHAT, "t1", "t2"))
+    assert chat(begun) == after
+
+
+def test_undoing_that_was_cut_off_is_done_again(begun: Belongings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: Any, **__: Any) -> None:
+        raise OSError("no more")
+
+    take_turn(begun)
+    with monkeypatch.context() as patched:
+        patched.setattr(keeper.shutil, "copyfile", killed)
+        with pytest.raises(OSError, match="no more"):
+            begun.prepare({}, Undo(CHAT, None, "t2"))
+    begun.prepare({}, Undo(CHAT, None, "t2"))
+    assert chat(begun) == {"chats/1.db": "one turn", "other": "changed"}
+
+
+def test_what_a_link_leads_to_is_neither_copied_nor_taken_away(place: Belongings, tmp_path: Path) -> None:
+    place.make_folders()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "1.db").write_text("somebody's")
+    (place.home / "chats").symlink_to(outside)
+    (place.home / "index").symlink_to(outside / "1.db")
+    place.prepare({}, Undo(CHAT, None, "t1"))
+    assert not list((place.home / keeper.COPIES / "t1").iterdir())
+    place.prepare({}, Undo(CHAT, None))
+    assert (outside / "1.db").read_text() == "somebody's"
+
+
+def test_a_file_in_a_folder_has_its_folder_made_and_no_link_is_followed(
+    place: Belongings, tmp_path: Path
+) -> None:
+    place.make_folders()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (place.home / "deep").symlink_to(outside)
+    place.prepare({"deep/er/file": "text"})
+    assert (place.home / "deep" / "er" / "file").read_text() == "text"
+    assert list(outside.iterdir()) == []

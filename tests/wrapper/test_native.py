@@ -209,13 +209,24 @@ async def test_what_a_client_made_of_its_own_configuration_is_undone_before_the_
     assert text_of(tmp_path / "seat" / "home" / "system-prompt.txt") == SYSTEM
 
 
-async def test_a_turn_whose_client_bars_its_own_configuration_was_not_sent_the_prompt(
+async def test_a_folder_in_the_place_of_the_clients_configuration_is_cleared_away(
     seat: NativeAdapter, tmp_path: Path
 ) -> None:
     await seat.send_turn("first")
     configuration = tmp_path / "seat" / "home" / "extra-openai-models.yaml"
     configuration.unlink()
     configuration.mkdir()
+    assert (await seat.send_turn("second")).text
+    assert configuration.is_file()
+
+
+async def test_a_turn_whose_client_bars_its_own_folder_was_not_sent_the_prompt(
+    seat: NativeAdapter, tmp_path: Path
+) -> None:
+    await seat.send_turn("first")
+    home = tmp_path / "seat" / "home"
+    home.rename(tmp_path / "away")
+    home.write_text("no folder")
     fault = await fault_of(seat, "second")
     assert (fault.fault, fault.prompt_sent) == (Fault.START_FAILED, PromptSent.NO)
     assert "cannot be put in order" in fault.detail
@@ -352,7 +363,7 @@ async def test_a_state_folder_that_cannot_be_made_is_named(make: Make, tmp_path:
 
 
 async def test_a_state_that_cannot_be_written_refuses_to_open(make: Make, tmp_path: Path) -> None:
-    (tmp_path / "seat" / "home" / "system-prompt.txt").mkdir(parents=True)
+    (tmp_path / "seat" / "chat.json").mkdir(parents=True)
     adapter = make()
     with pytest.raises(AdapterFault, match="cannot be kept"):
         await adapter.open(SYSTEM)

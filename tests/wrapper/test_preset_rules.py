@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from consilium.errors import UserError
-from wrapper.adapters.parts import AnswerPlaces, Version
+from wrapper.adapters.parts import Version
+from wrapper.adapters.places import AnswerPlaces, values_at
 from wrapper.adapters.presets import load_preset, read_preset
 from wrapper.adapters.reading import Complaint, Unreadable, read_answer, read_complaint
 
@@ -75,7 +76,7 @@ MISTAKES = [
         "claude",
         'format = "json_lines"',
         'format = "json"',
-        "answer: lines and end are for the format json_lines",
+        "answer: lines, end and each are for the format json_lines",
     ),
     ("claude", 'cumulative = ["usd"]', 'cumulative = ["gold"]', "answer.cumulative.0: Input should be"),
     ("glm-code", 'refused = "', 'cumulative = ["usd"]\nrefused = "', "answer: cumulative: usd has no place"),
@@ -92,6 +93,21 @@ MISTAKES = [
         '"--model", "{effort}"]',
         "settings.model.arguments[1]: nothing is called",
     ),
+    (
+        "claude",
+        'cumulative = ["usd"]',
+        'cumulative = ["usd"]\neach = ["usd"]',
+        "cumulative: usd is added up al",
+    ),
+    ("claude", '"said/message/model"', '"said/*#/model"', "said/*#/model: *# is the last step of a place"),
+    ("claude", 'turn = "fork"', 'turn = "restore"', "nothing is called {new_id} here"),
+    (
+        "codex",
+        'turn = "fork"',
+        'turn = "restore"',
+        "state.chat: the files that chat.turn = restore puts back",
+    ),
+    ("llm", "[state]", '[state]\nchat = ["logs.db"]', "state.chat: the files that chat.turn = restore puts"),
     ("codex", "pattern = '[a-z]+'", "pattern = '[a-z+'", "settings.effort.pattern: unterminated"),
     ("codex", 'each = "/models"', 'each = "models"', "state.derived.catalog.json.each: "),
     ("llm", 'id = "/0/conv', 'id = "x/0/conv', "answer: id: x/0/conversation_id: the format json has one"),
@@ -101,6 +117,26 @@ MISTAKES = [
         "[settings.model]",
         "[settings.harness]\nhelp='x'\n[settings.model]",
         "settings: harness has a meaning",
+    ),
+    (
+        "claude",
+        'L = "{url}"',
+        'L = "{key}"',
+        "conformance: variables.ANTHROPIC_BASE_URL: nothing is called {key}",
+    ),
+    ("claude", '"CLAUDE.md" = "{mark}"', '"a" = "{"', "conformance: files.a: a single { at character 1"),
+    (
+        "claude",
+        '"CLAUDE.md" = "{mark}"',
+        '"a/../b" = "x"',
+        "conformance.files.a/../b.[key]: String should match",
+    ),
+    ("codex", "settings = { api_base", "settings = { base", "conformance.settings: there is no setting base"),
+    (
+        "claude",
+        "[conformance.files]",
+        '[conformance.faults.cut]\nfault = "client_error"\nprompt_sent = "no"\n[conformance.files]',
+        "conformance.faults.cut: prompt_sent: yes or maybe; the provider was asked",
     ),
 ]
 
@@ -266,3 +302,86 @@ def test_no_lines_raise_anything_but_unreadable(documents: list[Any]) -> None:
     with contextlib.suppress(Unreadable):
         read_answer(lines(*documents, BEGUN, DONE), PLACES)
     read_complaint(lines(*documents), PLACES)
+
+
+# --- places ------------------------------------------------------------------------------------------
+
+DOCUMENT = {"a": {"x": {"n": 1}, "y": {"n": 2}}, "l": [{"n": 3}, {"m": 4}], "none": {}, "null": None, "~/": 5}
+
+
+@pytest.mark.parametrize(
+    ("place", "values"),
+    [
+        ("/a/x/n", [1]),
+        ("/l/1/m", [4]),
+        ("/~0~1", [5]),
+        ("/a/*/n", [1, 2]),
+        ("/a/*#", ["x", "y"]),
+        ("/l/*/n", [3, None]),
+        ("/l/*#", []),
+        ("/none/*", []),
+        ("/null", None),
+        ("/null/*", None),
+        ("/gone/*/n", None),
+        ("/a/x/n/*", None),
+        ("/*/*/n", None),
+        ("/l/2", None),
+        ("/l/x", None),
+    ],
+)
+def test_what_stands_at_a_place(place: str, values: list[Any] | None) -> None:
+    assert values_at(DOCUMENT, place) == values
+
+
+MANY = AnswerPlaces(
+    format="json_lines",
+    lines={"said": {"/t": "said"}, "step": {"/t": "step"}, "done": {"/t": "done"}},
+    end="done",
+    id="done/id",
+    text="said/text",
+    model="done/models/*#",
+    calls="done/models/*/calls",
+    tokens_in=("step/in", "step/cached"),
+    tokens_out="done/models/*/out",
+    usd="step/usd",
+    each=("text", "tokens_in", "usd"),
+)
+
+
+def lines(*documents: Any) -> bytes:
+    return b"\n".join(json.dumps(document).encode() for document in documents)
+
+
+def said(text: Any) -> Any:
+    return {"t": "said", "text": text}
+
+
+def done(**models: Any) -> Any:
+    return {"t": "done", "id": "c", "models": models}
+
+
+def test_a_text_in_pieces_is_joined_and_counts_of_several_steps_are_added_up() -> None:
+    steps = [
+        {"t": "step", "in": 1, "cached": 2, "usd": 0.5},
+        {"t": "step", "in": 10, "cached": 20, "usd": 0.25},
+    ]
+    output = lines(
+        said("a "), steps[0], said("b"), steps[1], done(m={"calls": 2, "out": 3}, n={"calls": 1, "out": 4})
+    )
+    reading = read_answer(output, MANY)
+    assert (reading.text, reading.model, reading.calls) == ("a b", "m", 3)
+    assert reading.counters == {"tokens_in": 33, "tokens_out": 7, "usd": 0.75}
+
+
+def test_one_step_that_does_not_tell_makes_the_sum_unknown() -> None:
+    output = lines(
+        said("a"), {"t": "step", "in": 1, "cached": 2}, {"t": "step", "in": 1}, done(m={"out": None})
+    )
+    reading = read_answer(output, MANY)
+    assert (reading.counters, reading.calls) == ({}, None)
+
+
+def test_no_member_is_nothing_counted_and_not_unknown() -> None:
+    reading = read_answer(lines(said(7), done()), MANY)
+    assert (reading.text, reading.model, reading.calls) == ("", None, 0)
+    assert reading.counters == {"tokens_out": 0}

@@ -18,7 +18,7 @@ from consilium.errors import UserError
 from consilium.messages import MAX_COUNT, MAX_USD, Fault, PromptSent, Usage
 from wrapper.adapters import templates
 from wrapper.adapters.chats import usage_of
-from wrapper.adapters.parts import AnswerPlaces
+from wrapper.adapters.places import AnswerPlaces
 from wrapper.adapters.presets import Preset, load_preset, read_preset
 from wrapper.adapters.reading import Unreadable, read_answer
 

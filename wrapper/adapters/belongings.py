@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from consilium.errors import AdapterFault
 from wrapper import sandbox
-from wrapper.adapters.keeping import write_whole
 from wrapper.clean import clean_line, decode_output
 from wrapper.isolation import keeper
 
@@ -36,11 +36,27 @@ if TYPE_CHECKING:
         def make_folders(self) -> None:
             """Make what has to be there before a client starts."""
 
-        def put(self, files: Mapping[str, str]) -> None:
-            """Put files there, by name; each is there whole or not at all, and not written again if it is."""
+        def prepare(self, files: Mapping[str, str], undo: Undo | None = None) -> None:
+            """Put files there, by name; each is there whole or not at all, and not written again if it is.
+
+            Before that ``undo`` is carried out.
+            """
 
         def holds(self, pattern: str) -> bool:
             """Whether there is a file that ``pattern`` fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Turns that did not succeed, undone: the files that fit ``patterns`` are put back as they were.
+
+    A copy that is called ``claimed`` belongs to a turn that did succeed, and is dropped. ``copy`` is what the
+    copy for the turn that comes is called; None if none comes.
+    """
+
+    patterns: tuple[str, ...]
+    claimed: str | None
+    copy: str | None = None
 
 
 KEEPER_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
@@ -55,7 +71,29 @@ def belongings(folder: Path, confinement: Confinement) -> Belongings:
     return _Theirs(confinement)
 
 
-class _Ours:
+class _Kept(ABC):
+    """A client's folder, and what its keeper is asked for."""
+
+    home: Path
+    work: Path
+
+    @abstractmethod
+    def _ask(self, request: dict[str, Any]) -> bool:
+        """Have the keeper do what ``request`` says."""
+
+    def prepare(self, files: Mapping[str, str], undo: Undo | None = None) -> None:
+        request: dict[str, Any] = {"files": dict(files)}
+        if undo is not None:
+            request["rewind"] = {"patterns": undo.patterns, "claimed": undo.claimed}
+            if undo.copy is not None:
+                request["copy"] = {"patterns": undo.patterns, "name": undo.copy}
+        self._ask(request)
+
+    def holds(self, pattern: str) -> bool:
+        return self._ask({"proof": pattern})
+
+
+class _Ours(_Kept):
     """The client has our user: its folder is ours."""
 
     def __init__(self, folder: Path) -> None:
@@ -67,17 +105,11 @@ class _Ours:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
 
-    def put(self, files: Mapping[str, str]) -> None:
-        for name, text in files.items():
-            path, data = self.home / name, text.encode("utf-8", "replace")
-            if not _is(path, data):
-                write_whole(path, data)
-
-    def holds(self, pattern: str) -> bool:
-        return any(self.home.glob(pattern))
+    def _ask(self, request: dict[str, Any]) -> bool:
+        return keeper.perform(self.home, request)
 
 
-class _Theirs:
+class _Theirs(_Kept):
     """The client has a user of its own, and so has its folder."""
 
     def __init__(self, confinement: Confinement) -> None:
@@ -87,18 +119,9 @@ class _Theirs:
         self.work = self.home / "work"
 
     def make_folders(self) -> None:
-        self._ask(folders=(TEMPORARY, self.work.name))
+        self._ask({"folders": (TEMPORARY, self.work.name)})
 
-    def put(self, files: Mapping[str, str]) -> None:
-        self._ask(files=files)
-
-    def holds(self, pattern: str) -> bool:
-        return self._ask(proof=pattern)
-
-    def _ask(
-        self, *, folders: tuple[str, ...] = (), files: Mapping[str, str] | None = None, proof: str = ""
-    ) -> bool:
-        request = {"folders": folders, "files": dict(files or {}), "proof": proof}
+    def _ask(self, request: dict[str, Any]) -> bool:
         command = sandbox.Command(
             argv=(sys.executable, "-I", "-S", keeper.__file__, str(self.home)),
             env={"PATH": os.defpath},
@@ -114,12 +137,3 @@ class _Theirs:
             why = clean_line(decode_output(done.stderr), 300) or f"the keeper ended with {done.returncode}"
             raise OSError(why)
         return done.stdout == b'{"found": true}'
-
-
-def _is(path: Path, data: bytes) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:  # not there, a link, or nothing that can be read
-        return False
-    with os.fdopen(descriptor, "rb") as file:
-        return stat.S_ISREG(os.fstat(descriptor).st_mode) and file.read(len(data) + 1) == data

@@ -33,7 +33,7 @@ def answered_in(rule: Chat, said: str | None, *, had: str | None, chosen: str | 
     """
     if said is None or not is_id(rule, said):
         raise Mismatch("does not say in which chat it answered")
-    expected = chosen or (had if rule.turn == "same" else None)
+    expected = chosen or (had if rule.turn != "fork" else None)
     if expected is not None and said != expected:
         raise Mismatch(f"answered in the chat {said}, not in {expected}")
     if expected is None and said == had:

@@ -70,6 +70,8 @@ class Invocation:
         """What the client reads for a turn that asks ``text``."""
         if first and self._profile.instructions == "prompt":
             text = f"{system_prompt}\n\n{text}"
+        for piece, instead in self._profile.replace.items():
+            text = text.replace(piece, instead)
         return (self._preset.run.lead + text).encode("utf-8", "replace")
 
     def environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:

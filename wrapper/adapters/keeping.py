@@ -25,7 +25,8 @@ class KeptChat(BaseModel):
     """A seat's chat: ``id`` in the client ``preset``, begun with the system prompt of that SHA-256.
 
     Without an ``id`` there was a chat, and it is given up. ``counters`` are what the client had counted
-    over the chat's life when it last answered, ``model`` is the one that it was asked to use.
+    over the chat's life when it last answered, ``model`` is the one that it was asked to use. ``turn`` names
+    the last turn that succeeded, where a client's files are put back after one that did not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -35,6 +36,7 @@ class KeptChat(BaseModel):
     system_prompt: str
     counters: dict[Counter, float] = {}
     model: str | None = None
+    turn: str | None = None
 
 
 def fingerprint(system_prompt: str) -> str:

@@ -3,7 +3,7 @@
 1. The chat's id is chosen by us or read back, kept once a turn has succeeded, and compared on every later
    one. A chat that is missing or another one fails the turn; there is no silent new beginning. Where a
    client would remember a failed turn, each turn is taken in a copy of the chat, which only success makes
-   the seat's.
+   the seat's, or what the client keeps is put back before the next one.
 2. A turn is tried once. Whether it may be tried again is the operator's decision, and what an `AdapterFault`
    says of the prompt is what there is to decide on.
 3. Nothing of the client's outlives its turn; `wrapper.sandbox` sees to that. What we put into its folder is
@@ -26,7 +26,7 @@ from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
 from wrapper.adapters import chats
 from wrapper.adapters.base import Answer, ParticipantAdapter
-from wrapper.adapters.belongings import belongings
+from wrapper.adapters.belongings import Undo, belongings
 from wrapper.adapters.faults import fault_of, told
 from wrapper.adapters.invocation import Invocation, derive, program
 from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
@@ -81,6 +81,7 @@ class NativeAdapter(ParticipantAdapter):
         if cwd is not None and not cwd.is_dir():
             raise UserError(f"{cwd} is not a folder in which a client could work")
         self._call = Invocation(preset, profile, settings, self._home, apart=confinement.client is not None)
+        self._undoes = preset.chat.turn == "restore" and not self._call.is_the_users
         self._env = self._call.environment(environment, passed)
         self._program = program(preset, self._env["PATH"])
         self._turn = anyio.Lock()
@@ -89,6 +90,7 @@ class NativeAdapter(ParticipantAdapter):
         self._derived: dict[str, str] = {}
         self._id: str | None = None
         self._counters: Mapping[Counter, float] = {}
+        self._succeeded: str | None = None
         self._memory_lost = False
 
     @property
@@ -177,7 +179,8 @@ class NativeAdapter(ParticipantAdapter):
             raise RuntimeError("the adapter is not open")
 
     async def _take_turn(self, text: str) -> Answer:
-        await anyio.to_thread.run_sync(self._put_back)
+        turn = uuid.uuid4().hex if self._undoes else None
+        await anyio.to_thread.run_sync(self._put_back, turn)
         preset, had = self._preset, self._id
         new = self._new_id()
         prompt = self._call.prompt(text, self._system_prompt, first=had is None)
@@ -192,7 +195,7 @@ class NativeAdapter(ParticipantAdapter):
         counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
         counters = {**self._counters, **counted}
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._adopt, chat, counters)
+            await anyio.to_thread.run_sync(self._adopt, chat, counters, turn)
         if preset.run.output == "streamed" and done.first_byte is not None:
             usage = usage.model_copy(update={"first_byte_ms": round(done.first_byte * 1000)})
         return Answer(reading.text, usage, reading.refused)
@@ -253,7 +256,11 @@ class NativeAdapter(ParticipantAdapter):
         except OSError as error:
             raise _unusable(f"{self._folder} cannot be used for a seat's state: {error}") from None
         try:
-            self._resume(kept_chat(self._folder), system_prompt)
+            kept = kept_chat(self._folder)
+            self._succeeded = None if kept is None else kept.turn
+            if self._undoes:
+                self._theirs.prepare({}, Undo(self._preset.state.chat, self._succeeded))
+            self._resume(kept, system_prompt)
             self._write_files(system_prompt)
         except OSError as error:
             os.close(lock)
@@ -292,7 +299,12 @@ class NativeAdapter(ParticipantAdapter):
         return self._call.is_the_users or self._theirs.holds(self._call.proof(chat))
 
     def _begin_anew(self, system_prompt: str) -> None:
-        given_up = KeptChat(preset=self._preset.name, id=None, system_prompt=fingerprint(system_prompt))
+        given_up = KeptChat(
+            preset=self._preset.name,
+            id=None,
+            system_prompt=fingerprint(system_prompt),
+            turn=self._succeeded,
+        )
         try:
             keep_chat(self._folder, given_up)
             self._write_files(system_prompt)
@@ -300,7 +312,7 @@ class NativeAdapter(ParticipantAdapter):
             raise _unusable(f"a seat's state cannot be kept: {error}") from None
         self._id, self._counters, self._memory_lost = None, {}, True
 
-    def _adopt(self, chat: str, counters: Mapping[Counter, float]) -> None:
+    def _adopt(self, chat: str, counters: Mapping[Counter, float], turn: str | None) -> None:
         """Make ``chat`` the seat's, on disk first: what is not kept has not succeeded."""
         kept = KeptChat(
             preset=self._preset.name,
@@ -308,29 +320,32 @@ class NativeAdapter(ParticipantAdapter):
             system_prompt=fingerprint(self._system_prompt),
             counters=dict(counters),
             model=self._call.model,
+            turn=turn,
         )
         try:
-            if (chat, counters) != (self._id, self._counters):
+            if (chat, counters, turn) != (self._id, self._counters, self._succeeded):
                 keep_chat(self._folder, kept)
         except OSError as error:
             why = f"the chat's id could not be kept: {error}"
             raise AdapterFault(Fault.INTERNAL, PromptSent.YES, why) from None
-        self._id, self._counters = chat, counters
+        self._id, self._counters, self._succeeded = chat, counters, turn
 
     def _make_folders(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder.chmod(0o700)
         self._theirs.make_folders()
 
-    def _put_back(self) -> None:
+    def _put_back(self, turn: str | None) -> None:
+        """Put the client's folder in order for the ``turn`` that comes; what no success claimed is undone."""
+        undo = Undo(self._preset.state.chat, self._succeeded, turn) if self._undoes else None
         try:
-            self._write_files(self._system_prompt)
+            self._write_files(self._system_prompt, undo)
         except OSError as error:
             raise _unusable(f"the client's own files cannot be put in order: {error}") from None
 
-    def _write_files(self, system_prompt: str) -> None:
+    def _write_files(self, system_prompt: str, undo: Undo | None = None) -> None:
         self._system_prompt = system_prompt
-        self._theirs.put({**self._call.files(system_prompt), **self._derived})
+        self._theirs.prepare({**self._call.files(system_prompt), **self._derived}, undo)
 
 
 def _unusable(why: str) -> AdapterFault:

@@ -13,14 +13,17 @@ from consilium.messages import Fault, PromptSent
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Pointer = Annotated[str, StringConstraints(pattern=r"^(/[^/]+)+$")]
-Place = Annotated[str, StringConstraints(pattern=r"^[a-z_]*(/[^/]+)+$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 SettingName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
-LineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]*$")]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
+FileName = Annotated[
+    str, StringConstraints(pattern=r"^\.?[A-Za-z0-9_-][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*$")
+]
+"""Below the client's folder, and nowhere else."""
+
 Number = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
 ProfileName = Literal["restricted", "native"]
 Counter = Literal["tokens_in", "tokens_out", "tokens_cached", "usd"]
+COUNTERS: tuple[Counter, ...] = ("tokens_in", "tokens_out", "tokens_cached", "usd")
 
 
 class Part(BaseModel):
@@ -101,7 +104,7 @@ class Chat(Part):
     """
 
     id: Literal["chosen", "told"]
-    turn: Literal["same", "fork"]
+    turn: Literal["same", "fork", "restore"]
     model: Literal["fixed", "free"] = "free"
     pattern: Text = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
     """What an id looks like. It stands in arguments and in names of files, and must be nothing else there."""
@@ -112,13 +115,15 @@ class Profile(Part):
 
     ``home``: ``own`` keeps the client in the seat's folder; ``user`` lets it find the configuration and the
     login of the person who runs the wrapper. ``instructions``: where the client finds the system prompt,
-    in the ``file`` that the arguments name, or ahead of the first ``prompt``.
+    in the ``file`` that the arguments name, or ahead of the first ``prompt``. ``replace`` is for what the
+    client would take for its own anywhere in a prompt: a piece of text, and how it is written instead.
     """
 
     arguments: tuple[str, ...] = ()
     set: dict[Variable, str] = {}
     home: Literal["own", "user"] = "own"
     instructions: Literal["file", "prompt"] = "file"
+    replace: dict[Text, str] = {}
 
 
 class Environment(Part):
@@ -145,82 +150,15 @@ class State(Part):
 
     ``variables`` are set to the seat's own folder. ``files`` are written there before the first turn; a
     setting in them becomes a JSON string, quotes included. ``derived`` are made there by the client.
-    ``proof`` is a pattern for a file that exists as long as the chat ``{id}`` does.
+    ``proof`` is a pattern for a file that exists as long as the chat ``{id}`` does; ``chat`` are patterns for
+    every file that a turn changes and that a later one remembers, where turns are undone by ``restore``.
     """
 
     variables: tuple[Variable, ...]
     files: dict[FileName, str] = {}
     derived: dict[FileName, Derived] = {}
     proof: Text
-
-
-class AnswerPlaces(Part):
-    """Where in the client's output things are.
-
-    A place is a JSON pointer (RFC 6901) into the one document of the format ``json``. In ``json_lines`` the
-    name of a line stands before it: ``lines`` says by which values a line is known, and the last such line
-    counts.
-
-    ``end`` is the line without which the output breaks off. ``failed`` is true, or there at all, if the
-    turn failed whatever the exit code says; ``words`` are the places where the client says why. ``calls``
-    counts the model requests of a turn: none means that nobody was asked. ``refused`` lists what the client
-    was not allowed to do. Several places of a count are added up. ``cumulative`` counters grow over the
-    chat's life.
-    """
-
-    format: Literal["json", "json_lines"]
-    lines: dict[LineName, dict[Pointer, str | bool | int]] = {}
-    end: LineName | None = None
-    id: Place
-    text: Place
-    failed: Place | None = None
-    words: tuple[Place, ...] = ()
-    calls: Place | None = None
-    refused: Place | None = None
-    model: Place | None = None
-    tokens_in: Place | tuple[Place, ...] = ()
-    tokens_out: Place | tuple[Place, ...] = ()
-    tokens_cached: Place | tuple[Place, ...] = ()
-    usd: Place | None = None
-    cumulative: tuple[Counter, ...] = ()
-
-    def counted(self, counter: Counter) -> tuple[str, ...]:
-        """The places that make up ``counter``; none if the client does not tell."""
-        places: str | tuple[str, ...] | None = getattr(self, counter)
-        return (places,) if isinstance(places, str) else places or ()
-
-    @property
-    def all_places(self) -> tuple[tuple[str, str], ...]:
-        """Every place, with the key that it stands under."""
-        single = ("id", "text", "failed", "calls", "refused", "model")
-        named = [(key, place) for key in single if (place := getattr(self, key)) is not None]
-        named += [("words", place) for place in self.words]
-        counters: tuple[Counter, ...] = ("tokens_in", "tokens_out", "tokens_cached", "usd")
-        return (*named, *((key, place) for key in counters for place in self.counted(key)))
-
-    @model_validator(mode="after")
-    def _lines_are_those_that_there_are(self) -> Self:
-        if self.format == "json" and (self.lines or self.end):
-            raise ValueError("lines and end are for the format json_lines")
-        if self.end is not None and self.end not in self.lines:
-            raise ValueError(f"end: {self.end} is not one of the lines; there is {self._offered()}")
-        for key, place in self.all_places:
-            line = place.partition("/")[0]
-            if self.format == "json" and line:
-                raise ValueError(f"{key}: {place}: the format json has one document and no lines")
-            if self.format == "json_lines" and line not in self.lines:
-                raise ValueError(f"{key}: {place}: begin with the name of a line; there is {self._offered()}")
-        return self
-
-    @model_validator(mode="after")
-    def _cumulative_counters_are_counted(self) -> Self:
-        for counter in self.cumulative:
-            if not self.counted(counter):
-                raise ValueError(f"cumulative: {counter} has no place")
-        return self
-
-    def _offered(self) -> str:
-        return ", ".join(sorted(self.lines)) or "none"
+    chat: tuple[Text, ...] = ()
 
 
 class KnownFault(Part):

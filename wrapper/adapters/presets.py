@@ -21,7 +21,6 @@ from consilium.config import PresetName
 from consilium.errors import UserError
 from wrapper.adapters import templates
 from wrapper.adapters.parts import (
-    AnswerPlaces,
     Chat,
     Environment,
     KnownFault,
@@ -36,6 +35,8 @@ from wrapper.adapters.parts import (
     Text,
     Version,
 )
+from wrapper.adapters.places import AnswerPlaces
+from wrapper.adapters.trying import Conformance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,6 +78,7 @@ class Preset(Part):
     answer: AnswerPlaces
     faults: tuple[KnownFault, ...] = ()
     network: Network
+    conformance: Conformance | None = None
 
     @model_validator(mode="after")
     def _templates_name_what_there_is(self) -> Self:
@@ -116,6 +118,13 @@ class Preset(Part):
         return self
 
     @model_validator(mode="after")
+    def _it_is_tried_with_settings_that_there_are(self) -> Self:
+        tried = self.conformance.settings if self.conformance else {}
+        if unknown := tried.keys() - self.settings.keys():
+            raise ValueError(f"conformance.settings: there is no setting {min(unknown)}")
+        return self
+
+    @model_validator(mode="after")
     def _the_chat_is_named(self) -> Self:
         """A turn that names no chat could be answered in any (§6.6)."""
         needed = [("run.next", self.run.next, ID_GAP)]
@@ -139,6 +148,14 @@ class Preset(Part):
             for where, arguments in (("run.first", self.run.first), ("run.next", self.run.next)):
                 if used and gap not in arguments:
                     raise ValueError(f"{where}: {gap} is missing, and there are arguments to stand there")
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_put_back_is_known(self) -> Self:
+        if (self.chat.turn == "restore") != bool(self.state.chat):
+            raise ValueError(
+                "state.chat: the files that chat.turn = restore puts back, and no other turn does"
+            )
         return self
 
     def _templates(self) -> Iterator[tuple[str, str, frozenset[str]]]:

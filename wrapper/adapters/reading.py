@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from consilium.messages import MAX_COUNT, MAX_USD
+from wrapper.adapters.parts import COUNTERS
+from wrapper.adapters.places import values_at
 from wrapper.clean import clean_line, clean_text, decode_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from wrapper.adapters.parts import AnswerPlaces, Counter
+    from wrapper.adapters.parts import Counter
+    from wrapper.adapters.places import AnswerPlaces, Json
 
 MODEL_CHARS = 200
 """As long as a `messages.Label` may be."""
 
 REFUSED_CHARS, MAX_REFUSED = 300, 50
-
-COUNTERS: tuple[Counter, ...] = ("tokens_in", "tokens_out", "tokens_cached", "usd")
-
-Json = Any  # whatever a client prints
 
 
 class Unreadable(ValueError):  # noqa: N818 - a state of the output, told as one
@@ -73,16 +72,28 @@ class _Output:
 
     def at(self, place: str | None) -> Json:
         """The value at ``place``, in the last line of that name; None if there is none."""
-        found = None
-        for document, pointer in self._where(place):
-            found = _at(document, pointer)
-        return found
+        lines = self.each(place)
+        return next((value for value in lines[-1] or () if value is not None), None) if lines else None
 
-    def each(self, place: str | None) -> Iterator[Json]:
-        """The values at ``place`` in every line of that name; the members of one that is a list."""
-        for document, pointer in self._where(place):
-            found = _at(document, pointer)
-            yield from found if isinstance(found, list) else () if found is None else (found,)
+    def text(self, place: str, *, joined: bool) -> Json:
+        """The text at ``place``; ``joined``, that of every line of its name, one after the other."""
+        if not joined:
+            return self.at(place)
+        texts = [value for found in self.each(place) for value in found or () if isinstance(value, str)]
+        return "".join(texts) if texts else None
+
+    def total(self, place: str | None, read: Callable[[Json], float | None], *, added: bool) -> float | None:
+        """The counts at ``place`` together; ``added``, over all lines of its name. None if one is unknown."""
+        lines = self.each(place)
+        counted = lines if added else lines[-1:]
+        counts = [read(value) for found in counted for value in ((None,) if found is None else found)]
+        if not lines or None in counts:
+            return None
+        return sum(count for count in counts if count is not None)
+
+    def each(self, place: str | None) -> list[list[Json] | None]:
+        """What stands at ``place`` in every line of that name."""
+        return [values_at(document, pointer) for document, pointer in self._where(place)]
 
     def _where(self, place: str | None) -> Iterator[tuple[Json, str]]:
         name, slash, pointer = (place or "").partition("/")
@@ -92,28 +103,31 @@ class _Output:
 
     def _known_as(self, name: str) -> Iterator[Json]:
         for document in self._documents:
-            if all(_at(document, pointer) == value for pointer, value in self._lines[name].items()):
+            if all(values_at(document, at) == [value] for at, value in self._lines[name].items()):
                 yield document
 
 
 def read_answer(output: bytes, places: AnswerPlaces) -> Reading:
     """Find the answer in a client's standard output. Raises `Unreadable`."""
     found = _Output(output, places)
-    text = found.at(places.text)
+    text = found.text(places.text, joined="text" in places.each)
     if text is None and places.format == "json_lines" and places.end is not None:
         text = ""  # the turn is told to its end, and held no text
     if not isinstance(text, str):
         raise Unreadable(f"its output holds no text at {places.text}")
     chat = found.at(places.id)
     refused = (
-        clean_line(json.dumps(one, ensure_ascii=False), REFUSED_CHARS) for one in found.each(places.refused)
+        clean_line(json.dumps(one, ensure_ascii=False), REFUSED_CHARS)
+        for values in found.each(places.refused)
+        for one in _flat(values)
     )
+    calls = found.total(places.calls, _count, added=False)
     return Reading(
         id=chat if isinstance(chat, str) else None,
         text=clean_text(text),
         model=_label(found.at(places.model)),
         counters=dict(_counters(found, places)),
-        calls=_count(found.at(places.calls)),
+        calls=None if calls is None else int(calls),
         refused=tuple(refused)[:MAX_REFUSED],
     )
 
@@ -132,9 +146,15 @@ def read_complaint(output: bytes, places: AnswerPlaces) -> Complaint:
 def _counters(found: _Output, places: AnswerPlaces) -> Iterator[tuple[Counter, float]]:
     for counter in COUNTERS:
         read = _amount if counter == "usd" else _count
-        values = [read(found.at(place)) for place in places.counted(counter)]
+        added = counter in places.each
+        values = [found.total(place, read, added=added) for place in places.counted(counter)]
         if values and None not in values:
-            yield counter, sum(cast("list[float]", values))
+            yield counter, sum(value for value in values if value is not None)
+
+
+def _flat(values: list[Json] | None) -> Iterator[Json]:
+    for value in values or ():
+        yield from value if isinstance(value, list) else () if value is None else (value,)
 
 
 def _parsed(text: str) -> Json:
@@ -150,19 +170,6 @@ def _or_none(line: str) -> Json:
         return _parsed(line)
     except Unreadable:
         return None
-
-
-def _at(document: Json, pointer: str) -> Json:
-    """The value at an RFC 6901 pointer, or None where there is none: to a client, absent is unknown."""
-    for step in pointer.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(document, dict):
-            document = document.get(key)
-        elif isinstance(document, list) and key.isdecimal() and int(key) < len(document):
-            document = document[int(key)]
-        else:
-            return None
-    return document
 
 
 def _count(value: Json) -> int | None:

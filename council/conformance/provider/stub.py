@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from council.conformance.provider import anthropic, responses
+from council.conformance.provider import anthropic, completions, gemini, responses
 from council.conformance.provider.script import ACTS, STATUSES, Act, Heard, ordered, reply_to
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
             ...
 
 
-APIS = cast("tuple[Api, ...]", (anthropic, responses))
+APIS = cast("tuple[Api, ...]", (anthropic, completions, gemini, responses))
 
 MAX_BODY = 64 * 1024 * 1024
 
@@ -205,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        for event in events[:4] if broken else events:
+        for event in events[: len(events) // 2] if broken else events:
             # Not ASCII: control characters travel as they would from a provider.
             data = json.dumps(event, ensure_ascii=False)
             name = f"event: {event['type']}\n" if api.NAMED_EVENTS else ""
