@@ -36,6 +36,7 @@ from wrapper.adapters.parts import (
     Version,
 )
 from wrapper.adapters.places import AnswerPlaces
+from wrapper.adapters.screens import Terminal
 from wrapper.adapters.trying import Conformance
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Preset(Part):
     answer: AnswerPlaces
     faults: tuple[KnownFault, ...] = ()
     network: Network
+    terminal: Terminal | None = None
     conformance: Conformance | None = None
 
     @model_validator(mode="after")
@@ -132,6 +134,15 @@ class Preset(Part):
             needed.append(("run.first", self.run.first, NEW_ID_GAP))
             if self.chat.turn == "fork":
                 needed.append(("run.next", self.run.next, NEW_ID_GAP))
+        if self.terminal is not None and self.terminal.next:
+            if self.chat.id != "chosen":
+                raise ValueError(
+                    "terminal.next: a screen does not tell the id of a chat; it has to be chosen"
+                )
+            needed += [
+                ("terminal.first", self.terminal.first, NEW_ID_GAP),
+                ("terminal.next", self.terminal.next, ID_GAP),
+            ]
         for where, arguments, gap in needed:
             if not any(gap in templates.names(argument) for argument in arguments):
                 raise ValueError(f"{where}: {{{gap}}} is missing, which says in which chat the turn is taken")
@@ -141,11 +152,16 @@ class Preset(Part):
     def _arguments_have_their_place(self) -> Self:
         if not self.profiles:
             raise ValueError("profiles: restricted, native or both")
-        for gap, used in (
-            (HARNESS, any(profile.arguments for profile in self.profiles.values())),
-            (OPTIONS, any(setting.arguments for setting in self.settings.values())),
-        ):
-            for where, arguments in (("run.first", self.run.first), ("run.next", self.run.next)):
+        optional = any(setting.arguments for setting in self.settings.values())
+        runs = (("run.first", self.run.first), ("run.next", self.run.next))
+        wanted = [(OPTIONS, optional, runs)]
+        wanted.append((HARNESS, any(profile.arguments for profile in self.profiles.values()), runs))
+        if self.terminal is not None:
+            later = (("terminal.next", self.terminal.next),) if self.terminal.next else ()
+            starts = (("terminal.first", self.terminal.first), *later)
+            wanted += [(OPTIONS, optional, starts), (HARNESS, any(self.terminal.harness.values()), starts)]
+        for gap, used, places in wanted:
+            for where, arguments in places:
                 if used and gap not in arguments:
                     raise ValueError(f"{where}: {gap} is missing, and there are arguments to stand there")
         return self
@@ -170,9 +186,18 @@ class Preset(Part):
         for called, profile in self.profiles.items():
             lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
             tables[f"profiles.{called}.set"] = profile.set
+        if self.terminal is not None:
+            lists |= {
+                "terminal.first": (self.terminal.first, chosen),
+                "terminal.next": (self.terminal.next, an_id),
+            }
+            lists |= {
+                f"terminal.harness.{name}": (given, nothing) for name, given in self.terminal.harness.items()
+            }
+            tables |= {"terminal.set": self.terminal.set, "terminal.files": self.terminal.files}
         for key, (arguments, also) in lists.items():
             for place, argument in enumerate(arguments):
-                if not (key.startswith("run.") and argument in (HARNESS, OPTIONS)):
+                if not (key.endswith((".first", ".next")) and argument in (HARNESS, OPTIONS)):
                     yield f"{key}[{place}]", argument, also
         for key, values in tables.items():
             for name, value in values.items():
@@ -190,6 +215,20 @@ class Preset(Part):
             known = ", ".join(self.profiles)
             raise UserError(f"the client {self.name} has no harness profile {name}", hint=f"it has: {known}")
         return self.profiles[name]
+
+    def in_terminal(self, name: ProfileName) -> Terminal:
+        """How the client is used in a terminal, in the harness profile ``name``. Raises `UserError`."""
+        if self.terminal is None:
+            raise UserError(
+                f"the client {self.name} cannot be used in a terminal: its preset has no [terminal]",
+                hint="adapter: native drives it by its non-interactive mode",
+            )
+        if name not in self.terminal.harness:
+            known = ", ".join(self.terminal.harness)
+            raise UserError(
+                f"the client {self.name} has no harness profile {name} in a terminal", hint=f"it has: {known}"
+            )
+        return self.terminal
 
     def settings_from(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The settings that the wrapper's ``environment`` gives."""

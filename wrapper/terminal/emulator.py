@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COLUMNS, ROWS = 2000, 200
-"""So wide that a paragraph of an answer seldom wraps, and so high that the whole of one is seen where a client
-draws a screen of its own. Claude Code and Codex draw it in the time that they need for 80 by 24."""
+"""So wide that a paragraph of an answer seldom wraps, and so high that the whole of one is seen where a
+client draws a screen of its own. Claude Code and Codex draw it in the time that they need for 80 by 24."""
 
 MAX_PAST = 20_000
 """Lines kept of what scrolled away."""
@@ -120,6 +120,7 @@ class Emulator:
 
     def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
         self._screen = _Screen(columns, rows)
+        self._shown = [""] * rows
         self._splitter = Splitter()
         self._modes = {queries.WRAP, queries.CURSOR}
         self._last = ""
@@ -149,8 +150,10 @@ class Emulator:
 
     def lines(self) -> list[str]:
         """Everything that can be read, oldest first: what scrolled away, then the screen."""
-        shown = [self._screen.text(y) for y in range(self._screen.lines)]
-        return shown if self._screen.alternate else [*self._screen.past, *shown]
+        for y in self._screen.dirty:
+            self._shown[y] = self._screen.text(y)
+        self._screen.dirty.clear()
+        return list(self._shown) if self._screen.alternate else [*self._screen.past, *self._shown]
 
     def forget(self) -> None:
         """Forget what scrolled away."""
@@ -217,3 +220,4 @@ class Emulator:
         elif self._main is not None:
             screen.buffer, screen.cursor.y, screen.cursor.x = self._main
             self._main = None
+        screen.dirty.update(range(screen.lines))

@@ -2,8 +2,9 @@
 
 1. A turn is looked for below the echo of its own prompt, which is known by a mark that nobody else can know.
    What stood on the screen before, or is drawn again above it, is of an earlier turn.
-2. The client sets apart what it says from what it was told, by how a block's first line begins (`Signs.said`);
-   every other line of a block is indented. So what somebody wrote cannot begin a block, nor imitate a dialog.
+2. The client sets apart what it says from what it was told, by how a block's first line begins
+   (`Signs.said`); every other line of a block is indented. So what somebody wrote cannot begin a block, nor
+   imitate a dialog.
 3. The token counts in an answer alone. In an echo, a title or a status line it is somebody's text.
 """
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FOOT = 40
-"""Lines at the lower end of what is shown in which a client's prompt is looked for; empty ones not counted."""
+"""Lines at the lower end of what is shown in which a client's prompt is looked for; empty ones are not
+counted."""
 
 _TOKEN = re.compile(rf"_*{re.escape(END_TOKEN.strip('_'))}_*")
 """The token as a screen may show it: to Markdown, two underscores around a word mean bold type."""
@@ -36,7 +38,7 @@ class Signs:
 
     ``ready``: it takes a prompt. ``asked``, ``said``: how the first line of a prompt's echo and of a block of
     its own begins. ``working``: it is at work. ``done``: the line that it writes below a finished answer.
-    ``aside``: what else it writes between, indented or not.
+    ``aside``: what it says beside that, such as an error.
     """
 
     ready: re.Pattern[str]
@@ -49,7 +51,7 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What there is to see of a turn. ``blocks`` is what the client said in it, so far; ``notes`` is the rest.
+    """What there is to see of a turn: ``blocks`` is what the client said in it so far, ``notes`` what aside.
 
     ``answer`` is the text before the token, None without one; it may be empty.
     """
@@ -76,11 +78,13 @@ def look(lines: Sequence[str], signs: Signs, mark: str, columns: int) -> Shown:
     """What ``lines`` show of the turn whose prompt begins with ``mark``, on a terminal of ``columns``."""
     asked = [number for number, line in enumerate(lines) if mark in line and signs.asked.match(line)]
     below = lines[asked[-1] + 1 :] if asked else ()
-    working = signs.working is not None and any(map(signs.working.search, foot(below)))
     blocks: list[list[str]] = []
     notes: list[str] = []
-    done = within = False
+    done = within = working = False
     for line in below:
+        if signs.working is not None and signs.working.search(line):
+            working, within = True, False
+            continue
         begins = signs.said.match(line)
         if begins is not None:
             blocks.append([" " * begins.end() + line[begins.end() :]])
@@ -92,7 +96,6 @@ def look(lines: Sequence[str], signs: Signs, mark: str, columns: int) -> Shown:
             within = False
         elif line and not line[0].isspace():
             within = False
-            notes.append(line)
         elif within:
             blocks[-1].append(line)
     texts = tuple(_text(block, columns) for block in blocks)

@@ -30,7 +30,7 @@ _PIECE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A control: its ``kind`` is ``csi``, ``escape``, ``control``, or what a string begins with (``]``, ``P``).
+    """A control: its ``kind`` is ``csi``, ``escape``, ``control``, or what a string begins with (``]``).
 
     ``name`` is what tells it from others of its kind, the private mark in front: ``?h``, ``>q``, ``?$p``.
     ``parameters`` are its numbers, None for one that is left out; ``body`` is a string's content.
