@@ -24,7 +24,7 @@ from consilium.errors import ErrorCode, UserError
 from consilium.tls import server_context
 from council.join import main
 from council.join_check import names_of
-from council.join_telling import Teller
+from wrapper.telling import Teller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

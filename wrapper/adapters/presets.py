@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import orjson
 from pydantic import Field, ValidationError, model_validator
 
-from consilium.config import PresetName
+from consilium.config import HUMAN, PresetName
 from consilium.errors import UserError
 from wrapper.adapters import templates
 from wrapper.adapters.parts import (
@@ -35,6 +35,7 @@ from wrapper.adapters.parts import (
     Text,
     Version,
 )
+from wrapper.adapters.people import PersonPreset
 from wrapper.adapters.places import AnswerPlaces
 from wrapper.adapters.screens import Terminal
 from wrapper.adapters.trying import Conformance
@@ -265,8 +266,33 @@ class Preset(Part):
 def load_preset(name: str, extra: Path | None = None) -> Preset:
     """The preset called ``name``: ``name.toml`` in the folder ``extra``, else among those that come along.
 
-    Raises `UserError` if there is none, or if it is not a preset.
+    Raises `UserError` if there is none, or if it is not a client's.
     """
+    return read_preset(_file(name, extra))
+
+
+def load_person(name: str, extra: Path | None = None) -> PersonPreset:
+    """The preset of a person called ``name``. Raises `UserError` if there is none, or if it is a client's."""
+    found = _read(_file(name, extra))
+    if isinstance(found, Preset):
+        raise UserError(
+            f"the preset {name} is a client's, not a person's",
+            hint=f"leave out adapter: human, or take the preset {HUMAN}",
+        )
+    return found
+
+
+def read_preset(path: Path) -> Preset:
+    """The client's preset in the file ``path``. A `UserError` names the file, the key and the rule."""
+    found = _read(path)
+    if isinstance(found, PersonPreset):
+        raise UserError(
+            f"the preset {found.name} is a person's, not a client's", hint="it goes with adapter: human"
+        )
+    return found
+
+
+def _file(name: str, extra: Path | None) -> Path:
     files = {
         path.stem: path for folder in (_packaged(), extra) if folder for path in sorted(folder.glob("*.toml"))
     }
@@ -276,11 +302,11 @@ def load_preset(name: str, extra: Path | None = None) -> Preset:
         raise UserError(
             f"there is no preset called {name!r}", hint=f"{meant}known: {', '.join(sorted(files))}"
         )
-    return read_preset(files[name])
+    return files[name]
 
 
-def read_preset(path: Path) -> Preset:
-    """The preset in the file ``path``. A `UserError` names the file, the key and the rule."""
+def _read(path: Path) -> Preset | PersonPreset:
+    """Whatever preset the file holds: a person's, if it has the table ``person``."""
     try:
         tree = tomllib.loads(path.read_bytes().decode())
     except OSError as error:
@@ -289,8 +315,9 @@ def read_preset(path: Path) -> Preset:
         raise UserError(f"{path}: {error}") from None
     if tree.get("name") != path.stem:
         raise UserError(f"{path}: name must be {path.stem!r}, like the file")
+    model: type[Preset | PersonPreset] = PersonPreset if "person" in tree else Preset
     try:
-        return Preset.model_validate_json(orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_DATETIME))
+        return model.model_validate_json(orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_DATETIME))
     except ValidationError as error:
         raise UserError(f"{path}: {_first_problem(error)}") from None
     except TypeError as error:  # a date, or a number beyond 64 bits: no preset holds one
