@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import anyio
 import orjson
 
-from consilium.config import HUMAN
+from consilium.config import HUMAN, PEXPECT
 from consilium.credentials import Credentials
 from consilium.dumps import forbid_core_dumps
 from consilium.errors import UserError
@@ -177,7 +177,7 @@ async def _live(options: argparse.Namespace) -> End:
     meta = meta.model_copy(update=role)
     plan = Plan(
         reg=_registration(council, participant.name, meta),
-        system_prompt=system_prompt(prompt, end_token=False),
+        system_prompt=system_prompt(prompt, end_token=participant.adapter == PEXPECT),
         address=address,
         context=first,
         renew=context,

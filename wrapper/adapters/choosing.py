@@ -9,9 +9,10 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from consilium.config import HUMAN
+from consilium.config import HUMAN, PEXPECT
 from consilium.errors import UserError
 from consilium.messages import Meta
+from wrapper.adapters.interactive import PexpectAdapter
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
 from wrapper.clean import clean_line
@@ -69,25 +70,30 @@ class Choice:
 
 async def client(choice: Choice) -> Made:
     """The seat's client or person, found to be there, and what the seat says of it. Raises `UserError`."""
-    factory = FACTORIES.get(choice.participant.adapter)
-    if factory is None:
-        raise UserError(
-            f"{choice.participant.name}: a seat with adapter: {choice.participant.adapter} cannot be run by "
-            "this command",
-            hint="adapter: native drives a client by its non-interactive mode, adapter: human asks a person",
-        )
-    return await factory(choice)
+    return await FACTORIES[choice.participant.adapter](choice)
 
 
 async def _native(choice: Choice) -> Made:
+    return await _program(choice, NativeAdapter, load_preset(choice.participant.preset))
+
+
+async def _pexpect(choice: Choice) -> Made:
+    """A screen tells no counters, whatever the client tells elsewhere."""
+    preset = load_preset(choice.participant.preset)
+    adapter, meta = await _program(choice, PexpectAdapter, preset)
+    return adapter, meta.model_copy(update={"reports_usage": False})
+
+
+async def _program(
+    choice: Choice, adapter_class: type[NativeAdapter | PexpectAdapter], preset: Preset
+) -> Made:
     participant, limits, confined = choice.participant, choice.limits, choice.confined
     assert confined is not None, "a client is always confined in some way"
-    preset = load_preset(participant.preset)
     _check_model(participant, preset, embedded=bool(choice.model_url))
     environment = {**os.environ, **({MODEL_URL: choice.model_url} if choice.model_url else {})}
     settings = preset.settings_from(environment)
     settings |= {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
-    adapter = NativeAdapter(
+    adapter = adapter_class(
         preset,
         settings,
         choice.state,
@@ -139,7 +145,11 @@ async def _human(choice: Choice) -> Made:
     return adapter, Meta(brand=_label(preset.brand), adapter=HUMAN)
 
 
-FACTORIES: Mapping[str, Callable[[Choice], Awaitable[Made]]] = {"native": _native, HUMAN: _human}
+FACTORIES: Mapping[str, Callable[[Choice], Awaitable[Made]]] = {
+    "native": _native,
+    PEXPECT: _pexpect,
+    HUMAN: _human,
+}
 
 
 def _check_model(participant: Participant, preset: Preset, *, embedded: bool) -> None:

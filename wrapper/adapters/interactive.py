@@ -3,7 +3,8 @@
 1. The process is the chat. Where the client can be told the chat's id, it is started again in that chat,
    after our own restart as well as after a turn that failed; where it cannot, the chat ends with its process,
    and this is said (§6.6): no other one is begun unless the operator orders it.
-2. A turn that failed, or that somebody withdrew, ends the process: nobody knows what it would say next.
+2. A turn that failed, or that somebody withdrew, ends the process: nobody knows what it would say next. Where
+   the chat would end with it, a client that told the failure itself and takes the next prompt is left alone.
 3. The model is asked to end every answer with a token, since a screen has no other end (§12). The token and
    nothing before it is a pass; no token in time is a fault, and no part of the text is given out.
 4. One thread starts the client, reads it and ends it, off the event loop.
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from wrapper.isolation.confinement import Confinement
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
-"""What a client finds in every terminal, unless the preset or the wrapper's environment says otherwise."""
+"""What a client finds in every terminal, unless preset or wrapper say otherwise."""
 
 T = TypeVar("T")
 
@@ -131,11 +132,13 @@ class PexpectAdapter(ClientAdapter):
         # It names the turn where the client shows what it was asked, and begins no command.
         mark = f"(turn {secrets.token_hex(4)})"
         prompt = self._call.prompt(text, self._system_prompt, first=not self._begun).decode()
+        ask = partial(console.ask, f"{mark}\n{prompt.lstrip()}", mark, self._bounds)
         try:
-            told = await self._in_owner(partial(console.ask, f"{mark}\n{prompt.lstrip()}", mark, self._bounds))
+            told = await self._in_owner(ask)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._end()
+            if not console.at_rest or self._terminal.next:
+                with anyio.CancelScope(shield=True):
+                    await self._end()
             raise
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._keep, turn)

@@ -6,7 +6,8 @@
    work either: what somebody wrote can imitate their words, but cannot take the prompt away.
 3. An answer counts when the client is ready again, and the screen has stood still. No text is given out
    without the token behind it (§12).
-4. After a fault, and when somebody wants it to stop, the client is in a state that nobody knows: it is ended.
+4. After a fault, and when somebody wants it to stop, the client is in a state that nobody knows, and has to
+   be ended; unless it told the fault itself and takes the next prompt (`at_rest`).
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ LOOK_SECONDS = 0.1
 MAX_KEYS = 20
 """How many dialogs are answered before the client is given up."""
 
-SHOWN_CHARS = 600
+SHOWN_CHARS, REFUSED_LINES = 600, 8
+
+_FRAME = re.compile("[\u2500-\u257f]{2,}")
+"""Lines and corners that are drawn around something."""
 
 _CHUNK = 64 * 1024
 
@@ -100,6 +104,8 @@ class Console:
         self._heard = time.monotonic()
         self._news = True
         self._gone = False
+        self.at_rest = True
+        """Whether the client waits for a prompt, as far as anybody can tell."""
 
     def get_ready(self, alarm: int) -> None:
         """Return when the client takes a prompt. Raises `AdapterFault` (START_FAILED), or `Withdrawn`."""
@@ -132,6 +138,7 @@ class Console:
         self.get_ready(alarm)
         self._write(pasted(text), alarm)
         self._wait_until_quiet(PASTE_SECONDS, alarm)
+        self.at_rest = False
         self._press(self._terminal.submit, alarm)
         now = time.monotonic()
         turn = _Turn(began=now, changed=now)
@@ -142,6 +149,7 @@ class Console:
                 self._notice(turn, mark, now)
             if now - turn.changed >= QUIET_SECONDS and self._is_over(turn, now, alarm):
                 assert turn.shown.answer is not None
+                self.at_rest = True
                 return Told(turn.shown.answer, turn.first_byte, tuple(turn.refused))
             self._check_bounds(turn, bounds, now)
         raise self._fault(turn, Fault.CLIENT_ERROR, "ended in the middle of the turn")
@@ -196,7 +204,7 @@ class Console:
         dialog = self._dialog(self._terminal.questions, lines)
         if dialog is None or len(turn.refused) >= MAX_KEYS:
             return
-        turn.refused.append(clean_line(" ".join(foot(lines)[-8:]), SHOWN_CHARS))
+        turn.refused.append(_told(foot(lines)[-REFUSED_LINES:]))
         self._press(dialog.keys, alarm)
         turn.changed = time.monotonic()
 
@@ -205,6 +213,7 @@ class Console:
         words = self._words(turn)
         for known in self._preset.faults:
             if re.search(known.pattern, words):
+                self.at_rest = True
                 raise self._fault(turn, known.fault, "did not answer", known.prompt_sent)
 
     def _check_bounds(self, turn: _Turn, bounds: Bounds, now: float) -> None:
@@ -302,17 +311,23 @@ class Console:
     def _words(self, turn: _Turn) -> str:
         """What the client said in this turn, or else what it shows."""
         said = (*turn.shown.blocks, *turn.shown.notes)
-        return "\n".join(said if turn.shown.asked else foot(self._emulator.lines()))
+        return "\n".join(said or foot(self._emulator.lines())[-REFUSED_LINES:])
 
     def _fault(
         self, turn: _Turn, fault: Fault, what: str, sent: PromptSent = PromptSent.MAYBE
     ) -> AdapterFault:
-        said = clean_line(self._words(turn)[-SHOWN_CHARS:], SHOWN_CHARS)
+        said = _told([self._words(turn)])
         seen = sum(len(block.encode()) for block in turn.shown.blocks)
         detail = f"{self._preset.executable} {what}: {said or 'it shows nothing'}"
         return AdapterFault(fault, sent, detail, partial_bytes=seen)
 
     def _not_ready(self, what: str) -> AdapterFault:
-        shown = clean_line(" ".join(foot(self._emulator.lines())[-12:]), SHOWN_CHARS)
+        shown = _told(foot(self._emulator.lines())[-12:])
         detail = f"{self._preset.executable} {what}; its screen shows: {shown or 'nothing'}"
         return AdapterFault(Fault.START_FAILED, PromptSent.NO, detail)
+
+
+def _told(lines: Sequence[str]) -> str:
+    """The end of ``lines`` in one, without the frames around it."""
+    words = clean_line(_FRAME.sub(" ", " ".join(lines)), _CHUNK)
+    return words if len(words) <= SHOWN_CHARS else f"…{words[-SHOWN_CHARS:]}"
