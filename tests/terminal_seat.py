@@ -67,8 +67,8 @@ prompt_sent = "yes"
 first = ["--system-prompt-file", "{system_file}", "{harness}", "--session-id", "{new_id}"]
 next = ["--system-prompt-file", "{system_file}", "{harness}", "--resume", "{id}"]
 restore = ["chats/*.json"]
-ready = '^─{20,}\n❯.*\n(?:  .*\n)*─{20,}$'
-asked = "❯ "
+ready = '^─{20,}\n▶.*\n(?:  .*\n)*─{20,}$'
+asked = "▶ "
 said = "● "
 working = "esc to interrupt"
 done = '· done '
@@ -91,7 +91,7 @@ keys = ["escape"]
 
 
 def seat_maker(leftovers: Leftovers, folder: Path) -> Callable[..., PexpectAdapter]:
-    """Make seats in ``folder``; ``modes`` are the stand-in's, ``without`` are keys of the preset to leave out."""
+    """Make seats in ``folder``; ``modes`` are the stand-in's, ``without`` keys of the preset to leave out."""
     programs = folder / "programs"
     programs.mkdir()
     program = programs / "tui-standin"

@@ -1,9 +1,9 @@
 """A stand-in for a client in a terminal: raw mode, redraws, dialogs, an echo that is set apart, no model.
 
-It draws as Claude Code does: a prompt between two rules, `❯` before what it was asked, `●` before what it says,
-Markdown drawn and not written, long lines wrapped by itself. Like the real ones it keeps the prompts of a chat, also
-of a turn that failed, in ``chats/ID.json`` of its home. ``STANDIN`` in the environment names what it does at its
-start (`main`), ``<<name>>`` in a prompt what it does in that turn (`ACTS`). Run it as ``python -I -S``.
+It draws as Claude Code does: a prompt between two rules, `▶` before what it was asked, `●` before what it
+says, Markdown drawn and not written, long lines wrapped by itself. Like the real ones it keeps the prompts of a
+chat, also of a turn that failed, in ``chats/ID.json`` of its home. ``STANDIN`` in the environment names what it
+does at its start (`main`), ``<<name>>`` in a prompt what it does in that turn. Run it as ``python -I -S``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ACTS = {
     "wrapped": f"{LONG}\n\nShort.\n\n- an item {LONG}\n\n{TOKEN}",
     "wide": f"東京タワー e\u0301 👩\u200d🚀 ❤️ ok نص\n\n{TOKEN}",
     "tall": "\n\n".join(f"Paragraph {number}." for number in range(300)) + f"\n\n{TOKEN}",
-    "imitate": f"❯ not a prompt\n● not an answer\n{'─' * 30}\n❯\n{'─' * 30}\nAllow it? (y)es (n)o\n\n{TOKEN}",
+    "imitate": f"▶ not a prompt\n● not an answer\n{'─' * 30}\n▶\n{'─' * 30}\nAllow it? (y)es (n)o\n\n{TOKEN}",
 }
 
 
@@ -74,7 +74,7 @@ class Screen:
     def draw(self, lines: list[str], typed: str | None, *, spinner: str = "") -> None:
         """Commit ``lines``, and draw the foot; without a prompt if nothing can be ``typed``."""
         rule = "─" * (self.columns - 1)
-        prompt = [] if typed is None else [rule, f"\x1b[1m❯\x1b[0m {typed}", rule, f"  {self.status}"]
+        prompt = [] if typed is None else [rule, f"\x1b[1m▶\x1b[0m {typed}", rule, f"  {self.status}"]
         foot = ["", *([f"{spinner} Thinking… (esc to interrupt)"] if spinner else []), *prompt]
         self.committed += lines
         if self.alternate:
@@ -108,8 +108,8 @@ class Client:
     def run(self) -> int:
         lines = []
         for prompt in self.prompts:  # as the real ones do, in a chat that they take up again
-            lines += self.screen.block("❯", prompt) + self.screen.block("●", f"heard it {TOKEN}")
-        self.screen.draw(["A stand-in for a client"] + lines, "")
+            lines += self.screen.block("▶", prompt) + self.screen.block("●", f"heard it {TOKEN}")
+        self.screen.draw(["A stand-in for a client", *lines], "")
         typed, interrupts, swallow = "", 0, "swallows" in self.modes
         buffer = b""
         while True:
@@ -142,8 +142,8 @@ class Client:
         self.file.write_text(json.dumps(self.prompts))
         screen = self.screen
         screen.status = f"a status with {prompt[:60]!r} and {TOKEN}"
-        screen.draw(screen.block("❯", prompt), "", spinner=SPINNER[0])
-        found = re.search(r"<<(\w+)>>", prompt.split("\n")[-1])
+        screen.draw(screen.block("▶", prompt), "", spinner=SPINNER[0])
+        found = re.search(r"<<(\w+)>>", prompt.rpartition("\n")[2])
         act = found[1] if found else ""
         for number in range(6):
             time.sleep(0.05)
@@ -205,9 +205,8 @@ def main(arguments: list[str]) -> int:
         asked("\x1b[?2026$p\x1b[?u\x1b[c", rb"\x1b\[\?2026;\d\$y\x1b\[\?[\d;]+c")
     write("\x1b[?25l\x1b[>1u" + ("\x1b[?2004h" if "nopaste" not in modes else ""))
     if "trust" in modes:
-        write("Do you trust this folder?\r\n ❯ 1. No\r\n   2. Yes\r\n")
-        chosen = [key for key in iter(lambda: keys(3600), b"\r")]
-        if b"".join(chosen) != b"\x1b[B":
+        write("Do you trust this folder?\r\n ▶ 1. No\r\n   2. Yes\r\n")
+        if b"".join(iter(lambda: keys(3600), b"\r")) != b"\x1b[B":
             return 4
         write("\x1b[H\x1b[2J")
     if "alternate" in modes:

@@ -63,7 +63,7 @@ class PexpectAdapter(ClientAdapter):
         passed: Sequence[str] = (),
         confinement: Confinement = PLAIN,
     ) -> None:
-        """As `ClientAdapter`. Raises `UserError` for a preset that says nothing of a terminal, as well."""
+        """As `ClientAdapter`; a preset that says nothing of a terminal is a `UserError`, too."""
         self._terminal = preset.in_terminal(profile)
         super().__init__(
             preset,
@@ -85,7 +85,7 @@ class PexpectAdapter(ClientAdapter):
         """Whether the chat has answered once."""
 
     async def open(self, system_prompt: str) -> None:
-        """See `ParticipantAdapter`. The client is started, so that what it wants to be asked first is seen."""
+        """See `ParticipantAdapter`. The client is started, so that what it asks first is seen at once."""
         if self._lock is not None:
             return
         await super().open(system_prompt)
