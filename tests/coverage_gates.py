@@ -25,6 +25,8 @@ PURE = (
     "wrapper/egress/hello.py,wrapper/egress/request.py,wrapper/egress/verdicts.py",
     "wrapper/isolation/attempts.py,wrapper/isolation/fence.py,wrapper/isolation/launch.py",
     "wrapper/reconnection.py,wrapper/refusals.py,wrapper/turn.py",
+    "wrapper/adapters/screens.py,wrapper/terminal/emulator.py,wrapper/terminal/keys.py",
+    "wrapper/terminal/queries.py,wrapper/terminal/reading.py,wrapper/terminal/stream.py",
 )
 
 GATES = ((",".join(PURE), 100), ("consilium/*,arbiter/*,wrapper/*,pki/*,council/*", 90))

@@ -1,9 +1,9 @@
 """A stand-in for a client in a terminal: raw mode, redraws, dialogs, an echo that is set apart, no model.
 
 It draws as Claude Code does: a prompt between two rules, `▶` before what it was asked, `●` before what it
-says, Markdown drawn and not written, long lines wrapped by itself. Like the real ones it keeps the prompts of a
-chat, also of a turn that failed, in ``chats/ID.json`` of its home. ``STANDIN`` in the environment names what it
-does at its start (`main`), ``<<name>>`` in a prompt what it does in that turn. Run it as ``python -I -S``.
+says, Markdown drawn and not written, long lines wrapped by itself. Like the real ones it keeps the prompts of
+a chat, also of a turn that failed, in ``chats/ID.json`` of its home. ``STANDIN`` in the environment names what
+it does at its start (`main`), ``<<name>>`` in a prompt what it does in that turn.
 """
 
 from __future__ import annotations

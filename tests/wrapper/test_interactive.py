@@ -1,4 +1,4 @@
-"""`wrapper.adapters.interactive`: a client in a terminal, by a stand-in that redraws, asks, forgets and dies."""
+"""`wrapper.adapters.interactive`: a client in a terminal; the stand-in redraws, asks, forgets and dies."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ async def test_a_question_in_the_middle_is_answered_with_no_and_told(seat: Pexpe
     ],
 )
 async def test_a_turn_that_fails_leaves_nothing(
-    make: Make, tmp_path: Path, act: str, bounds: Bounds, fault: Fault, sent: PromptSent, words: str
+    make: Make, act: str, bounds: Bounds, fault: Fault, *, sent: PromptSent, words: str
 ) -> None:
     adapter = make(bounds=bounds)
     await adapter.open(SYSTEM)

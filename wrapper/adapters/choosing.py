@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from consilium.config import HUMAN, PEXPECT
 from consilium.errors import UserError
 from consilium.messages import Meta
-from wrapper.adapters.interactive import PexpectAdapter
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
 from wrapper.clean import clean_line
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from consilium.config import Limits, Participant
     from wrapper.adapters.base import ParticipantAdapter
+    from wrapper.adapters.interactive import PexpectAdapter
     from wrapper.adapters.presets import Preset
     from wrapper.isolation.confinement import Confinement
 
@@ -79,6 +79,8 @@ async def _native(choice: Choice) -> Made:
 
 async def _pexpect(choice: Choice) -> Made:
     """A screen tells no counters, whatever the client tells elsewhere."""
+    from wrapper.adapters.interactive import PexpectAdapter  # noqa: PLC0415 - other seats need no emulator
+
     preset = load_preset(choice.participant.preset)
     adapter, meta = await _program(choice, PexpectAdapter, preset)
     return adapter, meta.model_copy(update={"reports_usage": False})

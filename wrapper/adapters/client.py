@@ -42,6 +42,9 @@ DERIVED_BOUNDS = sandbox.Bounds(overall=60)
 class ClientAdapter(ParticipantAdapter):
     """One seat's client. Our state is in ``folder``, the client's in its `belongings`."""
 
+    stays = False
+    """Whether the client runs on between its turns."""
+
     def __init__(
         self,
         preset: Preset,
@@ -64,7 +67,7 @@ class ClientAdapter(ParticipantAdapter):
         self._profile = profile
         self._folder = folder
         self._confinement = confinement
-        self._theirs = belongings(folder, confinement)
+        self._theirs = belongings(folder, confinement, beside=self.stays)
         self._home = self._theirs.home
         self._cwd = cwd or self._theirs.work
         self._bounds = bounds

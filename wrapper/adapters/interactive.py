@@ -50,6 +50,8 @@ T = TypeVar("T")
 class PexpectAdapter(ClientAdapter):
     """One seat's client, in a terminal."""
 
+    stays = True
+
     def __init__(
         self,
         preset: Preset,
