@@ -41,13 +41,19 @@ def test_a_timeout(word: str, limit: float | None) -> None:
 
 @pytest.mark.parametrize("word", ["", "soon", "-1", "0.5", "nan", "inf", "1e9"])
 def test_no_timeout(word: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         seconds(word)
 
 
 @pytest.mark.parametrize(
     ("line", "text", "more"),
-    [("a", "a", False), ("a\\", "a", True), ("a\\\\", "a\\", False), ("\\\\\\", "\\", True), ("a\\ ", "a\\ ", False)],
+    [
+        ("a", "a", False),
+        ("a\\", "a", True),
+        ("a\\\\", "a\\", False),
+        ("\\\\\\", "\\", True),
+        ("a\\ ", "a\\ ", False),
+    ],
 )
 def test_a_backslash_at_the_end_goes_on(line: str, text: str, more: bool) -> None:
     assert continues(line) == (text, more)

@@ -57,7 +57,9 @@ class Table:
             except AdapterFault as fault:
                 self.answers.append(fault)
 
-    async def during(self, *doings: Awaitable[object], turn_id: int = 1, **changes: Any) -> Answer | AdapterFault:
+    async def during(
+        self, *doings: Awaitable[object], turn_id: int = 1, **changes: Any
+    ) -> Answer | AdapterFault:
         """What becomes of a turn in which these happen."""
         before = len(self.answers)
         async with anyio.create_task_group() as tasks:

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from consilium.errors import AdapterFault
@@ -38,7 +39,7 @@ async def lines_of(written: bytes) -> tuple[list[Input], str]:
             tasks.start_soon(front.serve, take)
             for place in range(0, len(written), 7):
                 os.write(write, written[place : place + 7])
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
             os.close(write)
     finally:
         os.close(read)

@@ -74,7 +74,7 @@ class Desk:
 
     async def brought(self, *inputs: Input) -> None:
         with anyio.move_on_after(PATIENCE):
-            while self.inputs != list(inputs):
+            while self.inputs != list(inputs):  # noqa: ASYNC110 - nobody tells
                 await anyio.sleep(0.005)
             self.inputs.clear()
             return
@@ -136,7 +136,9 @@ async def test_the_keys_of_the_preset_are_commands_and_no_text() -> None:
 
 async def test_a_key_that_was_given_away_does_not_edit() -> None:
     made = Desk()
-    made.terminal = Terminal(made.line, made.line, {"away": "ctrl+w", "newline": "f2"}, owns_stdout=True, colour=False)
+    made.terminal = Terminal(
+        made.line, made.line, {"away": "ctrl+w", "newline": "f2"}, owns_stdout=True, colour=False
+    )
     made.terminal.open()
     try:
         async with anyio.create_task_group() as tasks:
@@ -225,7 +227,7 @@ async def test_ctrl_l_draws_anew() -> None:
         await at.sees("old", "  x")
         at.type("\x0c")
         with anyio.fail_after(PATIENCE):
-            while at.look() != ["  x"]:
+            while at.look() != ["  x"]:  # noqa: ASYNC110 - as above
                 await anyio.sleep(0.005)
 
 
@@ -276,7 +278,7 @@ async def test_a_terminal_that_was_stopped_is_taken_again() -> None:
         termios.tcsetattr(at.line, termios.TCSANOW, at.before)
         os.kill(os.getpid(), signal.SIGCONT)
         with anyio.fail_after(PATIENCE):
-            while termios.tcgetattr(at.line)[3] & termios.ICANON:
+            while termios.tcgetattr(at.line)[3] & termios.ICANON:  # noqa: ASYNC110 - as above
                 await anyio.sleep(0.005)
 
 
