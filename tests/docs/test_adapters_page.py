@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from consilium.config import HUMAN
 from consilium.messages import Fault
 from wrapper.adapters import parts, places, screens, trying
 from wrapper.adapters.presets import Preset, load_preset
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
-PRESETS = sorted(path.stem for path in (ROOT / "wrapper" / "presets").glob("*.toml"))
+PRESETS = sorted(path.stem for path in (ROOT / "wrapper" / "presets").glob("*.toml") if path.stem != HUMAN)
 
 TABLES: dict[str, type[BaseModel]] = {
     "": Preset,

@@ -223,7 +223,7 @@ class HumanAdapter(ParticipantAdapter):
             raise
         finally:
             self._asked = None
-            self._a_turn_is_open = anyio.Event()
+            self._no_turn_is_open()
             self._front.invite(self._mood)
         if answer.text:
             self._given = asked.turn_id, answer.text
@@ -300,7 +300,12 @@ class HumanAdapter(ParticipantAdapter):
     def _settle(self, asked: _Asked, answer: Answer) -> None:
         asked.answer = answer
         asked.stir()
-        self._a_turn_is_open = anyio.Event()
+        self._no_turn_is_open()
+
+    def _no_turn_is_open(self) -> None:
+        """From here on there is something to wait for; who waits already waits for the same."""
+        if self._a_turn_is_open.is_set():
+            self._a_turn_is_open = anyio.Event()
 
     def _skip(self) -> None:
         if self._asked is None or self._asked.answer is not None:

@@ -30,7 +30,9 @@ LABEL = 9
 def turn(console: Console, given: Turn, seconds: float) -> None:
     """The turn that is the person's now: what is new, and how long the Arbiter waits for it."""
     context = given.context
-    heading(console, f"turn {context.turn_id} · {context.phase} · the Arbiter waits {duration(seconds)}")
+    heading(
+        console, f"turn {context.turn_id} · {context.phase} · the Arbiter waits {duration(round(seconds))}"
+    )
     _field(console, "Topic", clean_text(context.topic)[:TOPIC_CHARS])
     _field(console, "Phase", phase_instruction(context.phase))
     for entry in context.delta:

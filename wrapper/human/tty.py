@@ -59,7 +59,7 @@ class Tty:
         ours[3] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
         keys = list(ours[6])
         keys[termios.VMIN], keys[termios.VTIME] = 1, 0
-        # Ctrl+C still interrupts. Who is suspended is taken for dead by the Arbiter; Ctrl+\ would leave a core.
+        # Ctrl+C still interrupts. Who is suspended is taken for dead; Ctrl+\ would leave a core.
         off = bytes([os.fpathconf(self._source, "PC_VDISABLE") & 0xFF])
         keys[termios.VSUSP] = keys[termios.VQUIT] = off
         ours[6] = keys
