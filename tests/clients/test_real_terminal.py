@@ -73,7 +73,7 @@ class Seats:
 
 @pytest.fixture(
     params=[("claude", "restricted"), ("claude", "native"), ("codex", "native")],
-    ids=lambda pair: "-".join(pair),
+    ids="-".join,
 )
 def seats(request: pytest.FixtureRequest, stub: Stub, tmp_path: Path, leftovers: Leftovers) -> Seats:
     assert INSTALLED.exists()

@@ -217,7 +217,8 @@ class Emulator:
             self._main = (screen.buffer, screen.cursor.y, screen.cursor.x)
             blank = screen.default_char
             screen.buffer = defaultdict(lambda: StaticDefaultDict(blank))
-        elif self._main is not None:
+        else:
+            assert self._main is not None
             screen.buffer, screen.cursor.y, screen.cursor.x = self._main
             self._main = None
         screen.dirty.update(range(screen.lines))
