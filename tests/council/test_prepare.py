@@ -148,7 +148,7 @@ def test_a_wrong_knob_is_refused(arguments: list[str], told: str) -> None:
         ),
         (
             LEAST + "participants: [{name: ana, adapter: human}]",
-            """`consilium up` seats clients with adapter: native, which ana (human) is not
+            """`consilium up` seats clients, which ana (human) is not
   change the participant's adapter, or take it out of the file""",
         ),
         (
