@@ -96,9 +96,9 @@ class Invocation:
 
     def files(self, system_prompt: str) -> dict[str, str]:
         """What stands in the folder of the client's state before a turn, by name."""
-        contents = self._preset.state.files.items()
+        contents = {**self._preset.state.files, **self._profile.files}
         return {SYSTEM_FILE: system_prompt} | {
-            name: templates.fill_quoted(content, self._values) for name, content in contents
+            name: templates.fill_quoted(content, self._values) for name, content in contents.items()
         }
 
     def proof(self, chat: str) -> str:

@@ -171,6 +171,7 @@ class Preset(Part):
         for called, profile in self.profiles.items():
             lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
             tables[f"profiles.{called}.set"] = profile.set
+            tables[f"profiles.{called}.files"] = profile.files
         for key, (arguments, also) in lists.items():
             for place, argument in enumerate(arguments):
                 if not (key.startswith("run.") and argument in (HARNESS, OPTIONS)):
