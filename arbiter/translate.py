@@ -25,11 +25,20 @@ def from_control(session: str, name: str, rights: Rights, line: Line[Any]) -> Ev
     match line.message:
         case messages.Ack(turn_id=turn_id):
             return events.TurnAcknowledged(session, msg_id, turn_id)
-        case messages.TurnEnd(turn_id=turn_id, speech=speech, usage=usage):
-            return events.TurnEnded(session, msg_id, turn_id, speech, usage)
-        case messages.TurnFailed(turn_id=turn_id, fault=fault, prompt_sent=sent) as failed:
-            seen = failed.partial_bytes
-            return events.TurnFaulted(session, msg_id, turn_id, fault, sent, failed.detail, seen)
+        case messages.TurnEnd(turn_id=turn_id, speech=speech, usage=usage, refused=refused):
+            return events.TurnEnded(session, msg_id, turn_id, speech, usage, refused)
+        case messages.TurnFailed(turn_id=turn_id) as failed:
+            return events.TurnFaulted(
+                session,
+                msg_id,
+                turn_id,
+                failed.fault,
+                failed.prompt_sent,
+                failed.detail,
+                failed.partial_bytes,
+                failed.resets_at,
+                failed.refused,
+            )
         case messages.StateUpdate() as change:
             granted = admission.update(change, name, rights)
             return events.StateUpdated(

@@ -114,17 +114,27 @@ class AdapterFault(ConsiliumError):  # noqa: N818 - the specification's word for
     """Raised when a client did not produce a turn (§6.5, §6.6).
 
     A fault is never a skip: the wrapper reports it as TURN_FAILED and the debate pauses. ``partial_bytes`` is
-    how much of an answer the client had given by then; None where nobody can tell.
+    how much of an answer the client had given by then; None where nobody can tell. ``resets_at`` is when a
+    quota comes back, as TURN_FAILED has it, and ``refused`` what the client was not allowed to do until then.
     """
 
     def __init__(
-        self, fault: Fault, prompt_sent: PromptSent, detail: str, *, partial_bytes: int | None = None
+        self,
+        fault: Fault,
+        prompt_sent: PromptSent,
+        detail: str,
+        *,
+        partial_bytes: int | None = None,
+        resets_at: str | None = None,
+        refused: tuple[str, ...] = (),
     ) -> None:
         super().__init__(detail)
         self.fault = fault
         self.prompt_sent = prompt_sent
         self.detail = detail
         self.partial_bytes = partial_bytes
+        self.resets_at = resets_at
+        self.refused = refused
 
 
 class TranscriptError(ConsiliumError):

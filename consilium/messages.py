@@ -31,8 +31,11 @@ from consilium.governing import Terminate as Terminate
 from consilium.governing import Watch as Watch
 from consilium.words import MAX_COUNT as MAX_COUNT
 from consilium.words import MAX_REASON as MAX_REASON
+from consilium.words import MAX_REFUSED as MAX_REFUSED
 from consilium.words import MAX_SPEECH_BYTES as MAX_SPEECH_BYTES
 from consilium.words import MAX_USD as MAX_USD
+from consilium.words import QUOTA_EXHAUSTED as QUOTA_EXHAUSTED
+from consilium.words import REFUSED_CHARS as REFUSED_CHARS
 from consilium.words import TOO_MANY_BYTES as TOO_MANY_BYTES
 from consilium.words import Count as Count
 from consilium.words import DebateState as DebateState
@@ -51,6 +54,8 @@ from consilium.words import Phase as Phase
 from consilium.words import PromptSent as PromptSent
 from consilium.words import Reason as Reason
 from consilium.words import Recovery as Recovery
+from consilium.words import Refusal as Refusal
+from consilium.words import Refused as Refused
 from consilium.words import SeatRef as SeatRef
 from consilium.words import Text as Text
 from consilium.words import Token as Token
@@ -140,19 +145,22 @@ class TurnEnd(Message):
 
     ``speech`` says that a SPEECH was sent on the data channel: the two channels are two connections,
     and this message can overtake it. ``usage`` is what a turn without one took: a client that passes was
-    asked all the same.
+    asked all the same. ``refused`` tells, a line each, what the client was not allowed to do in this turn.
     """
 
     type: Literal["TURN_END"] = "TURN_END"
     turn_id: Count
     speech: bool = False
     usage: Usage | None = None
+    refused: Refused = ()
 
 
 class TurnFailed(Message):
     """The client did not produce the turn: pause now, not at the deadline.
 
     ``partial_bytes`` is how much of an answer the wrapper had received; null is unknown, 0 is nothing.
+    ``resets_at`` is when a quota that is used up comes back: RFC 3339 in UTC, or the client's own words where
+    those name no moment. ``refused`` as in TURN_END.
     """
 
     type: Literal["TURN_FAILED"] = "TURN_FAILED"
@@ -161,6 +169,8 @@ class TurnFailed(Message):
     prompt_sent: PromptSent
     detail: Reason = ""
     partial_bytes: Count | None = None
+    resets_at: Label | None = None
+    refused: Refused = ()
 
 
 class StatusRequest(Message):
@@ -245,11 +255,12 @@ class SeatRecovery(Message):
 
 
 class DebatePaused(Message):
-    """No turn will be assigned until the operator resumes (§5.4, §7.3)."""
+    """No turn will be assigned until the operator resumes (§5.4, §7.3). ``resets_at`` as in TURN_FAILED."""
 
     type: Literal["DEBATE_PAUSED"] = "DEBATE_PAUSED"
     reason: Reason
     missing: Many[ParticipantId] = ()
+    resets_at: Label | None = None
 
 
 class DebateResumed(Message):
@@ -314,6 +325,7 @@ class SeatStatus(Message):
     fault: Reason | None
     prompt_sent: PromptSent | None
     partial_bytes: Count | None
+    resets_at: Label | None
     last_active_s: Finite | None
     choices: Many[Label]
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, Valid
 
 from consilium.console import obeyed_by_none
 from consilium.errors import TranscriptError
-from consilium.messages import Label, Meta, ParticipantId, Phase, Usage
+from consilium.messages import Fault, Label, Meta, ParticipantId, Phase, Refused, Usage
 
 FORMAT: Literal[1] = 1
 GENESIS = "sha256:" + "0" * 64
@@ -90,7 +90,10 @@ class HeaderRecord(Entry):
 
 
 class TurnRecord(Entry):
-    """One turn, ended (§5.6). ``tokens`` and ``usage`` are null where the client reports none."""
+    """One turn, ended (§5.6). ``tokens`` and ``usage`` are null where the client reports none.
+
+    ``fault`` is why a turn FAILED; ``refused`` is what its client was not allowed to do, in that one's words.
+    """
 
     kind: Literal["turn"] = "turn"
     turn_id: int
@@ -103,6 +106,8 @@ class TurnRecord(Entry):
     duration_s: float
     text: str | None
     detail: str | None = None
+    fault: Fault | None = None
+    refused: Refused = ()
 
 
 class EventRecord(Entry):

@@ -46,6 +46,15 @@ SeatRef = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}(_[0-9A-F]{
 Label = Annotated[str, StringConstraints(max_length=200)]
 """A short line that a person reads: a role, a model, a version."""
 
+QUOTA_EXHAUSTED = "quota_exhausted"
+"""The reason of a pause for a seat whose client has nothing left of its quota."""
+
+MAX_REFUSED = 20
+"""Most lines in which a turn tells what its client wanted to do and was not allowed to."""
+
+REFUSED_CHARS = 300
+"""Longest of these lines, in characters."""
+
 MAX_REASON = 2000
 """Longest `Reason`, in characters."""
 
@@ -61,6 +70,12 @@ def as_reason(text: str) -> str:
 ItemT = TypeVar("ItemT")
 Many = Annotated[tuple[ItemT, ...], Field(strict=False)]
 """A list, which a frozen message holds as a tuple."""
+
+Refusal = Annotated[str, StringConstraints(max_length=REFUSED_CHARS)]
+"""One thing that a client wanted to do and was not allowed to: its own words, like any text of its."""
+
+Refused = Annotated[tuple[Refusal, ...], Field(strict=False, max_length=MAX_REFUSED)]
+"""What a client was not allowed to do in a turn."""
 
 Topic = Annotated[str, StringConstraints(min_length=1, max_length=8000)]
 Text = Annotated[str, AfterValidator(_at_most_speech_bytes)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from consilium.messages import DebateState, PromptSent
+from consilium.pausing import moment, why
 from consilium.records import EventName, EventRecord, TurnRecord
 from council.telling import short
 
@@ -34,10 +35,6 @@ _SENT: dict[str, str] = {
     PromptSent.NO: "its client was not given the turn",
     PromptSent.MAYBE: "its client may have been given the turn",
     PromptSent.YES: "its client was given the turn",
-}
-_PAUSES = {
-    "nobody_to_speak": "nobody is left to speak",
-    "missing_required_participant": "a seat that the debate needs has left",
 }
 _WELL = {
     DebateState.FINISHED: "the debate is finished",
@@ -100,8 +97,9 @@ class Course:
             case EventName.TURN_STARTED:
                 self._at = f"in {data.get('phase')}, at turn {entry.turn_id}"
             case EventName.PARTICIPANT_FAULT:
-                sent = _SENT.get(str(data.get("prompt_sent")))
-                self._faults[seat] = f"{data.get('reason')}" + (f", and {sent}" if sent else "")
+                sent, back = _SENT.get(str(data.get("prompt_sent"))), data.get("resets_at")
+                told = f"{data.get('reason')}" + (f", and {sent}" if sent else "")
+                self._faults[seat] = told + (f"; its quota comes back: {moment(str(back))}" if back else "")
             case EventName.OPERATOR_COMMAND:
                 self._asked_to_pause = data.get("operation") == "PAUSE"
             case EventName.DEBATE_PAUSED:
@@ -165,7 +163,7 @@ class Course:
         if self._faults:
             return "; ".join(f"the seat {seat} cannot go on: {why}" for seat, why in self._faults.items())
         if self._pause:
-            return _PAUSES.get(self._pause, self._pause)
+            return why(self._pause)
         return self._lost or f"the debate did not start: {', '.join(self.missing)} did not join"
 
 

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from consilium.console import Style, duration
-from consilium.messages import DebateState
+from consilium.messages import QUOTA_EXHAUSTED, DebateState
+from consilium.pausing import why, why_paused
 from consilium.records import EventName, EventRecord, HeaderRecord, TurnOutcome, TurnRecord
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _STATES = {
     DebateState.STOPPED_BY_CAP: "stopped by a cap",
     DebateState.ERROR: "ended by an error",
 }
+
+NOT_ALLOWED = "was not allowed to do this"
+"""What is said before each thing that a client wanted to do in its turn."""
 
 QUIET = frozenset(
     {
@@ -133,6 +137,8 @@ def describe(event: EventRecord) -> str:
     """An event in one line, with all that its data holds, known or not."""
     told, main = _SAID.get(event.event, (event.event.value.lower().replace("_", " "), ""))
     data = {key: _value(value) for key, value in event.data.items() if key != "meta"}
+    if event.event is EventName.DEBATE_PAUSED and data.get("reason") == QUOTA_EXHAUSTED:
+        data = {"reason": why_paused(event.data)}  # which says of whom, and until when
     said = data.pop(main, "")
     about = "" if event.turn_id is None else f"turn {event.turn_id}, "
     about += f"{event.participant_id} " if event.participant_id else ""
@@ -153,12 +159,19 @@ def _turn(turn: TurnRecord, console: Console, colours: dict[str, Style]) -> None
         _aside(
             f"{what} after {duration(turn.duration_s)}" + (f": {turn.detail}" if turn.detail else ""), console
         )
+        _refused(turn, console)
         return
     colour = colours.setdefault(turn.participant_id, _COLOURS[len(colours) % len(_COLOURS)])
     role = f" ({turn.meta.role_label})" if turn.meta.role_label else ""
     facts = f"  {turn.phase} · turn {turn.turn_id} · {_used(turn)} · {duration(turn.duration_s)}"
     console.line((turn.participant_id, colour), role, (facts, Style.DIM))
     console.text(turn.text or "(no text)", indent="  ")
+    _refused(turn, console)
+
+
+def _refused(turn: TurnRecord, console: Console) -> None:
+    for line in turn.refused:
+        _aside(f"turn {turn.turn_id}, {turn.participant_id} {NOT_ALLOWED}: {line}", console)
 
 
 def _aside(line: str, console: Console) -> None:
@@ -192,7 +205,7 @@ def _state(summary: Summary) -> str:
     if summary.cap:
         return f"{state}: {summary.cap}"
     speaking = f"; {summary.speaking} has the floor" if summary.speaking else ""
-    return f"{state}: {summary.reason}" if summary.reason else f"{state}{speaking}"
+    return f"{state}: {why(summary.reason)}" if summary.reason else f"{state}{speaking}"
 
 
 def _turns(turns: Mapping[TurnOutcome, int]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from consilium.console import Style, duration
 from consilium.messages import DebateState, PromptSent, Recovery
+from consilium.pausing import REASONS, REVOKED, moment, why
 from council.render import LABEL, tokens
 from council.tally import HUMAN
 from council.telling import INDENT, short
@@ -32,20 +33,6 @@ BAR = 20
 """Columns of a bar."""
 
 TERMINATE = "terminate"
-
-REVOKED = "certificate_revoked"
-REASONS = {
-    "participant_failed": "a seat cannot go on",
-    "missing_required_participant": "a seat that the debate needs has left",
-    "nobody_to_speak": "nobody is left to speak",
-    "operator": "an operator paused it",
-    "arbiter_restarted": "the Arbiter was restarted",
-    "certificate_expired": "its certificate has expired",
-    REVOKED: "its certificate was revoked",
-    "cap_reached": "a cap is reached",
-    "internal_error": "a bug in the Arbiter; its log says more",
-}
-"""The Arbiter's own reasons, in words. Others are an operator's, and stand as they are."""
 
 _SENT = {
     PromptSent.NO: "no, its client was not given the turn",
@@ -124,7 +111,10 @@ def _meaning(choice: str, seat: SeatStatus) -> str:
     again = "; it is given its lost turn again" if seat.prompt_sent is not None else ""
     match choice:
         case Recovery.KEEP:
-            return f"you have checked that its chat survived: go on with it{again}"
+            checked = "you have checked that its chat survived:"
+            if seat.resets_at is not None:
+                checked = f"once its quota is back ({moment(seat.resets_at)}),"
+            return f"{checked} go on with it{again}"
         case Recovery.COLD:
             return f"start its client anew, with no memory of the debate{again}"
         case Recovery.SKIP if seat.connected:
@@ -157,8 +147,10 @@ def tell(status: Status, console: Console, command: Command) -> None:
 
 def state(status: Status) -> str:
     """The state and its reason in one line."""
-    reason = REASONS.get(status.reason or "", status.reason)
-    return f"{status.debate_state}: {reason}" if reason else status.debate_state
+    if not status.reason:
+        return status.debate_state
+    quotas = {short(seat.participant_id): seat.resets_at for seat in status.seats if seat.resets_at}
+    return f"{status.debate_state}: {why(status.reason, quotas)}"
 
 
 def costs(status: Status) -> Iterator[tuple[str, str]]:
@@ -217,16 +209,22 @@ def _seat(console: Console, seat: SeatStatus, status: Status) -> None:
     if overlap is not None:
         _detail(console, f"uses {overlap:.0%} of the topic's words (mechanical; watch it fall)")
     if seat.fault is not None:
-        _detail(console, f"fault: {REASONS.get(seat.fault, seat.fault)}", style=Style.RED)
-        _detail(console, f"was the prompt sent: {_SENT[seat.prompt_sent]}")
-        if seat.prompt_sent in (PromptSent.MAYBE, PromptSent.YES):
-            _detail(console, f"how much of an answer had come: {_seen(seat.partial_bytes)}")
+        _fault(console, seat, seat.fault)
     elif seat.choices:
         _detail(console, "it left, and the debate needs it", style=Style.RED)
     if seat.choices:
         _detail(console, f"last heard of, heartbeats left out: {_ago(seat.last_active_s)}")
     if awaited(seat):
         _detail(console, "start it again, and it can go on from where it was")
+
+
+def _fault(console: Console, seat: SeatStatus, fault: str) -> None:
+    _detail(console, f"fault: {REASONS.get(fault, fault)}", style=Style.RED)
+    if seat.resets_at is not None:
+        _detail(console, f"its quota comes back: {moment(seat.resets_at)}", style=Style.RED)
+    _detail(console, f"was the prompt sent: {_SENT[seat.prompt_sent]}")
+    if seat.prompt_sent in (PromptSent.MAYBE, PromptSent.YES):
+        _detail(console, f"how much of an answer had come: {_seen(seat.partial_bytes)}")
 
 
 def _spent(seat: SeatStatus) -> Iterator[str]:

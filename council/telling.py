@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from consilium.console import Style, duration, printable, wrap
 from consilium.messages import Phase, When
 from consilium.records import EventName, EventRecord, TurnOutcome, TurnRecord
-from council.render import describe
+from council.render import NOT_ALLOWED, describe
 
 if TYPE_CHECKING:
     from consilium.console import Part
@@ -75,13 +75,14 @@ class Teller:
     def _turn(self, turn: TurnRecord) -> list[Line]:
         who = self._who(turn.participant_id)
         cost: Part = (f" · {_tokens(turn)}, {duration(turn.duration_s)}", Style.DIM)
+        refused = [((f"{INDENT}{NOT_ALLOWED}: {line}", Style.YELLOW),) for line in turn.refused]
         match turn.outcome:
             case TurnOutcome.SPEECH:
-                return [(*who, cost), *self._paragraphs(turn.text or "")]
+                return [(*who, cost), *self._paragraphs(turn.text or ""), *refused]
             case TurnOutcome.SKIP:
-                return [(*who, " has nothing to add", cost)]
+                return [(*who, " has nothing to add", cost), *refused]
             case outcome:
-                return [(*who, (f" gave no speech: {turn.detail or outcome}", Style.RED), cost)]
+                return [(*who, (f" gave no speech: {turn.detail or outcome}", Style.RED), cost), *refused]
 
     def _event(self, entry: EventRecord) -> list[Line]:
         match entry.event:

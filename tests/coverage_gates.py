@@ -15,7 +15,7 @@ PURE = (
     "consilium/conversation.py",
     "consilium/errors.py,consilium/findings.py,consilium/framing.py,consilium/governing.py,consilium/identity.py",
     "consilium/inspection.py,consilium/messages.py,consilium/profile.py,consilium/records.py,consilium/words.py",
-    "consilium/naming.py",
+    "consilium/naming.py,consilium/pausing.py",
     "council/course.py,council/plan.py,council/status.py,council/summary.py",
     "council/tally.py,council/telling.py",
     "pki/build.py,pki/index.py,pki/listing.py,pki/names.py,pki/revocation.py,pki/wanted.py",

@@ -121,11 +121,17 @@ class Playbook:
         return self.happens(events.SpeechReceived(session, self._id(), turn_id, text, usage))
 
     def ends(
-        self, session: str, *, speech: bool = False, turn: int | None = None, usage: Usage | None = None
+        self,
+        session: str,
+        *,
+        speech: bool = False,
+        turn: int | None = None,
+        usage: Usage | None = None,
+        refused: tuple[str, ...] = (),
     ) -> list[Effect]:
         """TURN_END, for the open turn unless told otherwise."""
         turn_id = self.turn if turn is None else turn
-        return self.happens(events.TurnEnded(session, self._id(), turn_id, speech, usage))
+        return self.happens(events.TurnEnded(session, self._id(), turn_id, speech, usage, refused))
 
     def acknowledges(self, session: str, turn: int | None = None) -> list[Effect]:
         """ACK."""
@@ -145,12 +151,19 @@ class Playbook:
         return self.ends(session)
 
     def fails(
-        self, session: str, sent: PromptSent = PromptSent.MAYBE, partial_bytes: int | None = None
+        self,
+        session: str,
+        sent: PromptSent = PromptSent.MAYBE,
+        partial_bytes: int | None = None,
+        *,
+        fault: Fault = Fault.CLIENT_ERROR,
+        resets_at: str | None = None,
+        refused: tuple[str, ...] = (),
     ) -> list[Effect]:
         """TURN_FAILED."""
         return self.happens(
             events.TurnFaulted(
-                session, self._id(), self.turn, Fault.CLIENT_ERROR, sent, "exit 1", partial_bytes
+                session, self._id(), self.turn, fault, sent, "exit 1", partial_bytes, resets_at, refused
             )
         )
 

@@ -35,6 +35,7 @@ CHANNELS = {
 }
 
 _PLAIN = {"bool": "boolean", "str": "string", "int": "integer", "JsonValue": "any JSON value"}
+_PLAIN["Refused"] = "list of Refusal"
 
 
 def type_name(said: str, kind: Any) -> str:

@@ -23,11 +23,13 @@ class ScriptedAdapter(ParticipantAdapter):
         *script: str | Exception,
         memory_lost: bool = False,
         usage: Usage | None = None,
+        refused: tuple[str, ...] = (),
         refuses_to_start: Exception | None = None,
         dies_slowly: float = 0.0,
     ) -> None:
         self.script = deque(script)
         self.usage = usage
+        self.refused = refused
         self.refuses_to_start = refuses_to_start
         self.dies_slowly = dies_slowly
         self.lost = memory_lost
@@ -66,7 +68,7 @@ class ScriptedAdapter(ParticipantAdapter):
                 await anyio.sleep_forever()
             if isinstance(step, Exception):
                 raise step
-            return Answer(step, self.usage)
+            return Answer(step, self.usage, self.refused)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await anyio.sleep(self.dies_slowly)

@@ -29,6 +29,7 @@ def seat(participant_id: str = ADA, **changes: Any) -> m.SeatStatus:
         "fault": None,
         "prompt_sent": None,
         "partial_bytes": None,
+        "resets_at": None,
         "last_active_s": 4.0,
         "choices": (),
     }

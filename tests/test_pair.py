@@ -122,6 +122,17 @@ def choose(pair: Pair, name: str, event: events.SeatEvent) -> None:
     pair.feel(seat, event)
 
 
+def until_it_is_the_turn_of(pair: Pair, name: str) -> None:
+    while pair.seats[name].running is None:
+        pair.move(*pair.moves()[0])
+
+
+def skip(pair: Pair, name: str) -> None:
+    running = pair.seats[name].running
+    assert running is not None
+    choose(pair, name, events.Skipped(running.turn_id))
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_persons_skips_are_skips_in_whatever_order_they_arrive(data: st.DataObject) -> None:
@@ -146,14 +157,12 @@ def test_a_persons_skips_are_skips_in_whatever_order_they_arrive(data: st.DataOb
 
 def test_the_debate_goes_on_without_who_is_away_and_waits_again_for_who_is_back() -> None:
     pair = Pair(NAMES, caps={"max_rounds": 3})
-    while pair.seats["bob"].running is None:
-        pair.move(*pair.moves()[0])
+    until_it_is_the_turn_of(pair, "bob")
     bob = next(seat for seat in pair.debate.roster if seat.name == "bob")
     assert bob.required
     choose(pair, "bob", events.Away())
-    choose(pair, "bob", events.Skipped(pair.seats["bob"].running.turn_id))
-    while pair.seats["bob"].running is None:
-        pair.move(*pair.moves()[0])
+    skip(pair, "bob")
+    until_it_is_the_turn_of(pair, "bob")
     assert (bob.required, bob.disconnect_policy) == (False, m.DisconnectPolicy.DROP)
     choose(pair, "bob", events.Back())
     choose(pair, "bob", events.StatusWanted())
@@ -167,8 +176,7 @@ def test_the_debate_goes_on_without_who_is_away_and_waits_again_for_who_is_back(
 
 def test_a_person_who_leaves_has_skipped_and_is_no_fault() -> None:
     pair = Pair(NAMES, caps={"max_rounds": 3})
-    while pair.seats["bob"].running is None:
-        pair.move(*pair.moves()[0])
+    until_it_is_the_turn_of(pair, "bob")
     choose(pair, "bob", events.Away())
     choose(pair, "bob", events.Leave("user_quit"))
     for _ in range(50):

@@ -62,6 +62,7 @@ def turn(
     meta: Meta | None = None,
     detail: str | None = None,
     usage: Usage | None = None,
+    refused: tuple[str, ...] = (),
 ) -> TurnRecord:
     return TurnRecord(
         turn_id=turn_id,
@@ -74,6 +75,7 @@ def turn(
         duration_s=12.5,
         text=text if outcome is TurnOutcome.SPEECH else None,
         detail=detail,
+        refused=refused,
     )
 
 

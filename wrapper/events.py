@@ -150,6 +150,7 @@ class Answered:
     turn_id: int
     text: str
     usage: Usage | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,7 @@ class Passed:
 
     turn_id: int
     usage: Usage | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +171,18 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The client did not produce the turn. ``partial_bytes`` of an answer had come; None where unknown."""
+    """The client did not produce the turn. ``partial_bytes`` of an answer had come; None where unknown.
+
+    ``resets_at`` is when a quota comes back, as TURN_FAILED has it.
+    """
 
     turn_id: int
     fault: Fault
     prompt_sent: PromptSent
     detail: str
     partial_bytes: int | None = None
+    resets_at: str | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

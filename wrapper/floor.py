@@ -10,7 +10,7 @@ Control and data are two connections: what was sent on one may overtake what was
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -125,15 +125,16 @@ class Floor:
         if not text.strip():
             # An empty answer is a fault, never a skip: nobody chose it.
             what, seen = "the answer holds no text", len(event.text.encode("utf-8", "replace"))
-            return self.failed(events.Failed(event.turn_id, Fault.EMPTY_ANSWER, PromptSent.YES, what, seen))
+            empty = events.Failed(event.turn_id, Fault.EMPTY_ANSWER, PromptSent.YES, what, seen)
+            return self.failed(replace(empty, refused=event.refused))
         speech = messages.Speech(turn_id=event.turn_id, text=text, usage=event.usage)
-        end = messages.TurnEnd(turn_id=event.turn_id, speech=True)
+        end = messages.TurnEnd(turn_id=event.turn_id, speech=True, refused=event.refused)
         spoke = Tell(News.SPOKE, {"turn_id": event.turn_id, "words": len(text.split())})
         return self._finish(event.turn_id, [SendData(speech), SendControl(end), spoke])
 
     def passed(self, event: events.Passed) -> list[Effect]:
         """The participant chose not to speak: TURN_END alone."""
-        end = messages.TurnEnd(turn_id=event.turn_id, usage=event.usage)
+        end = messages.TurnEnd(turn_id=event.turn_id, usage=event.usage, refused=event.refused)
         return self._finish(event.turn_id, [SendControl(end), Tell(News.PASSED, {"turn_id": event.turn_id})])
 
     def skipped(self, event: events.Skipped, participant_id: str) -> list[Effect]:
@@ -211,11 +212,17 @@ class Floor:
             prompt_sent=event.prompt_sent,
             detail=detail,
             partial_bytes=event.partial_bytes,
+            resets_at=event.resets_at,
+            refused=event.refused,
         )
+        reason = f"{event.fault}: {detail}"
+        back = f" (its quota comes back: {event.resets_at})" if event.resets_at else ""
         return [
-            Note(Weight.WARNING, f"turn {event.turn_id} failed: {event.fault}: {detail}"),
+            Note(Weight.WARNING, f"turn {event.turn_id} failed: {reason}{back}"),
             SendControl(failed),
-            Tell(News.FAILED, {"turn_id": event.turn_id, "reason": f"{event.fault}: {detail}"}),
+            Tell(
+                News.FAILED, {"turn_id": event.turn_id, "reason": reason, "resets_at": event.resets_at or ""}
+            ),
         ]
 
     def _finish(self, turn_id: int, outcome: list[Effect]) -> list[Effect]:

@@ -20,7 +20,7 @@ import anyio
 
 from consilium.errors import AdapterFault, UserError
 from consilium.lifeline import until_orphaned
-from consilium.messages import Fault, PromptSent
+from consilium.messages import MAX_REFUSED, REFUSED_CHARS, Fault, PromptSent
 from wrapper import events
 from wrapper.adapters.base import Turn
 from wrapper.clean import clean_line, clean_text
@@ -72,6 +72,8 @@ FIRST_TURN = 1
 """The id of a debate's first turn: nobody has spoken before it."""
 
 NOTE_CHARS = 1000
+RESETS_AT_CHARS = 200
+"""As long as a `messages.Label` may be."""
 
 _LEVELS: Mapping[Weight, int] = {
     Weight.DEBUG: logging.DEBUG,
@@ -271,18 +273,16 @@ class Seat:
         try:
             answer = await self._adapter.take_turn(turn)
         except AdapterFault as fault:
-            detail = clean_text(fault.detail)
-            return events.Failed(turn_id, fault.fault, fault.prompt_sent, detail, fault.partial_bytes)
+            return _failed(turn_id, fault)
         except Exception as bug:
             log.exception("the adapter failed in a way that it should not")
             return events.Failed(turn_id, Fault.INTERNAL, PromptSent.MAYBE, type(bug).__name__)
-        for refused in answer.refused:
-            log.warning("the client was not allowed to do this: %s", refused)
+        refused = _refused(answer.refused)
         if answer.skipped:
             return events.Skipped(turn_id)
         if self._adapter.person is None and is_pass(answer.text):
-            return events.Passed(turn_id, answer.usage)
-        return events.Answered(turn_id, clean_text(answer.text), answer.usage)
+            return events.Passed(turn_id, answer.usage, refused)
+        return events.Answered(turn_id, clean_text(answer.text), answer.usage, refused)
 
     # --- leaving -------------------------------------------------------------------------------------
 
@@ -304,3 +304,24 @@ class Seat:
                 log.warning("the client did not go within %g seconds", CLOSE_SECONDS)
             self._post.close()
             self._inbox.close()
+
+
+def _failed(turn_id: int, fault: AdapterFault) -> events.Failed:
+    back = None if fault.resets_at is None else clean_line(fault.resets_at, RESETS_AT_CHARS) or None
+    return events.Failed(
+        turn_id,
+        fault.fault,
+        fault.prompt_sent,
+        clean_text(fault.detail),
+        fault.partial_bytes,
+        back,
+        _refused(fault.refused),
+    )
+
+
+def _refused(told: tuple[str, ...]) -> tuple[str, ...]:
+    """What the client was not allowed to do, for the log and for the record: clean lines, not too many."""
+    lines = tuple(clean_line(line, REFUSED_CHARS) for line in told[:MAX_REFUSED])
+    for line in lines:
+        log.warning("the client was not allowed to do this: %s", line)
+    return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from consilium.pausing import moment
 from wrapper.events import News
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ _LINES: Mapping[str, tuple[str, ...]] = {
     News.SPEAKING: ("turn {turn_id} ({phase}): speaking",),
     News.SPOKE: ("turn {turn_id}: spoke {words:,} words",),
     News.PASSED: ("turn {turn_id}: passed",),
-    News.PAUSED: ("paused: {reason}{absent}",),
+    News.PAUSED: ("paused: {reason}{absent}{back}",),
     News.RESUMED: ("the debate goes on",),
     News.RECOVERED: ("the operator has it {chat}",),
 }
@@ -47,12 +48,13 @@ class Teller:
     def told(self, event: Mapping[str, Any]) -> list[str]:
         """The lines for ``event``: none, if a person need not know."""
         self._debate = event.get("debate_state", self._debate)
-        missing = ", ".join(event.get("missing", ()))
+        missing, resets_at = ", ".join(event.get("missing", ())), event.get("resets_at")
         keeps = event.get("disconnect_policy") == "keep_alive"
         facts = {
             **event,
             "waits_for": _WAITS_FOR.get(self._debate, "its turn" if self._lines is _LINES else "your turn"),
             "absent": f"; missing: {missing}" if missing else "",
+            "back": f"; the quota comes back: {moment(resets_at)}" if resets_at else "",
             "chat": _CHATS.get(event.get("mode", ""), ""),
             "need": "needed" if event.get("required") else "not needed",
             "place": "your place is kept" if keeps else "your place is free",

@@ -256,7 +256,14 @@ class SeatMachine:
 
     def _paused(self, message: messages.DebatePaused) -> list[Effect]:
         missing = f" (missing: {', '.join(message.missing)})" if message.missing else ""
-        told = Tell(News.PAUSED, {"reason": message.reason, "missing": list(message.missing)})
+        told = Tell(
+            News.PAUSED,
+            {
+                "reason": message.reason,
+                "missing": list(message.missing),
+                "resets_at": message.resets_at or "",
+            },
+        )
         return [Note(Weight.INFO, f"the debate is paused: {message.reason}{missing}"), told]
 
     def _resumed(self, _message: messages.DebateResumed) -> list[Effect]:

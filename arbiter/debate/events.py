@@ -80,6 +80,7 @@ class TurnEnded:
     turn_id: int
     speech: bool
     usage: Usage | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,8 @@ class TurnFaulted:
     prompt_sent: PromptSent
     detail: str
     partial_bytes: int | None = None
+    resets_at: str | None = None
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from arbiter.debate.stage import Stage
 from arbiter.debate.turn import OpenTurn
 from consilium import messages
 from consilium.config import TurnPolicy
-from consilium.messages import DebateState, Phase, PromptSent, as_reason
+from consilium.messages import DebateState, Fault, Phase, PromptSent, as_reason
 from consilium.records import EventName, EventRecord, TurnOutcome, TurnRecord
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 COMPLETED = frozenset({TurnOutcome.SPEECH, TurnOutcome.SKIP})
 """The outcomes after which a seat has heard its delta: its cursor moves."""
+
+PARTICIPANT_FAILED = "participant_failed"
+"""Why a debate is paused whose seat cannot go on."""
 
 QUIET_SECONDS = 0.05
 """How long nothing has been said when turns are scored: with clients and people that is nearly always."""
@@ -55,7 +58,9 @@ class Flow(Stage):
         assert seat.session is not None, "a seat that is lost or leaves has no open turn"
         self.send(seat.session, messages.TurnRevoked(turn_id=turn.turn_id, reason=reason))
 
-    def close_turn(self, outcome: TurnOutcome, now: float, *, detail: str | None = None) -> None:
+    def close_turn(
+        self, outcome: TurnOutcome, now: float, *, detail: str | None = None, fault: Fault | None = None
+    ) -> None:
         """End the open turn, once and for all; record it, and say what was said."""
         turn = self.turn
         assert turn is not None
@@ -77,6 +82,8 @@ class Flow(Stage):
                     duration_s=round(now - turn.started, 3),
                     text=text,
                     detail=detail,
+                    fault=fault,
+                    refused=turn.refused,
                 )
             )
         )
@@ -267,20 +274,46 @@ class Flow(Stage):
     # --- pause and end -------------------------------------------------------------------------------
 
     def fail(
-        self, seat: Seat, reason: str, prompt_sent: PromptSent | None, now: float, *, seen: int | None = None
+        self,
+        seat: Seat,
+        reason: str,
+        prompt_sent: PromptSent | None,
+        now: float,
+        *,
+        seen: int | None = None,
+        resets_at: str | None = None,
+        why: str = PARTICIPANT_FAILED,
     ) -> None:
-        """Mark a seat as faulty and pause (§7.3). ``seen`` is how many bytes of an answer there were."""
-        self._mark(seat, reason, prompt_sent, seen)
-        self.pause("participant_failed", now, missing=[seat])
+        """Mark a seat as faulty and pause (§7.3), ``why`` in a word.
 
-    def _mark(self, seat: Seat, reason: str, prompt_sent: PromptSent | None, seen: int | None) -> None:
+        ``seen`` is how many bytes of an answer there were, ``resets_at`` when its quota comes back.
+        """
+        self._mark(seat, reason, prompt_sent, seen, resets_at)
+        self.pause(why, now, missing=[seat], resets_at=resets_at)
+
+    def _mark(
+        self,
+        seat: Seat,
+        reason: str,
+        prompt_sent: PromptSent | None,
+        seen: int | None = None,
+        resets_at: str | None = None,
+    ) -> None:
         seat.standing = Standing.FAULTY
         seat.fault = as_reason(reason)
         seat.prompt_sent = prompt_sent
         seat.partial_bytes = seen
+        seat.resets_at = resets_at
         self.reviving.discard(seat.participant_id)
         sent = None if prompt_sent is None else prompt_sent.value
-        self.record(EventName.PARTICIPANT_FAULT, seat, reason=reason, prompt_sent=sent, partial_bytes=seen)
+        self.record(
+            EventName.PARTICIPANT_FAULT,
+            seat,
+            reason=reason,
+            prompt_sent=sent,
+            partial_bytes=seen,
+            resets_at=resets_at,
+        )
 
     def depart(self, seat: Seat, reason: str, now: float) -> None:
         """Let a seat go by its own choice (§8). That is no fault, but a required seat's absence pauses."""
@@ -293,14 +326,16 @@ class Flow(Stage):
         if seat.required and seat.joined and self.has_started:
             self.pause("missing_required_participant", now, missing=[seat])
 
-    def pause(self, reason: str, now: float, *, missing: list[Seat] | None = None) -> None:
+    def pause(
+        self, reason: str, now: float, *, missing: list[Seat] | None = None, resets_at: str | None = None
+    ) -> None:
         """Assign no further turn. An open turn may finish within its own deadline."""
         if self.state not in (DebateState.RUNNING, DebateState.RESUMING):
             return
         self.enter(DebateState.PAUSED)
-        self._hold(reason, missing or [], now)
+        self._hold(reason, missing or [], now, resets_at)
 
-    def _hold(self, reason: str, missing: list[Seat], now: float) -> None:
+    def _hold(self, reason: str, missing: list[Seat], now: float, resets_at: str | None = None) -> None:
         self.state = DebateState.PAUSED
         self.reason = reason = as_reason(reason)
         self.reviving = set()
@@ -308,12 +343,14 @@ class Flow(Stage):
         patience = self.council.limits.max_pause_seconds
         self.overdue_at = None if patience is None else now + patience
         concerned = [seat.participant_id for seat in missing]
-        self.record(EventName.DEBATE_PAUSED, None, reason=reason, seats=list(concerned))
+        self.record(EventName.DEBATE_PAUSED, None, reason=reason, seats=list(concerned), resets_at=resets_at)
         for seat in self.roster:
             if seat.session is not None:
                 # Decision 9: in a blind debate nobody is told whose turn it was that failed.
                 told = concerned if self.council.identity_visible else {seat.participant_id} & set(concerned)
-                self.send(seat.session, messages.DebatePaused(reason=reason, missing=tuple(told)))
+                back = resets_at if told else None  # in the words of that seat's client
+                paused = messages.DebatePaused(reason=reason, missing=tuple(told), resets_at=back)
+                self.send(seat.session, paused)
 
     def restart(self, reason: str, now: float) -> list[Effect]:
         """Take up a debate whose Arbiter is back and whose connections are gone; return what to record."""
@@ -324,7 +361,7 @@ class Flow(Stage):
             self.close_turn(TurnOutcome.LOST, now, detail=reason)
         for seat in self.roster.joined() if self.has_started else ():
             if seat.standing is Standing.ACTIVE:
-                self._mark(seat, reason, PromptSent.MAYBE if seat is lost else None, None)
+                self._mark(seat, reason, PromptSent.MAYBE if seat is lost else None)
         if self.state in (DebateState.RUNNING, DebateState.PAUSED):
             self._hold(reason, self.roster.troubled(), now)
         return self._effects

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from arbiter.debate import events, operator, status
 from arbiter.debate.effects import Channel, Effect, Refuse
-from arbiter.debate.flow import Flow
+from arbiter.debate.flow import PARTICIPANT_FAILED, Flow
 from arbiter.debate.operator import RELOAD
 from arbiter.debate.roster import Standing
 from arbiter.debate.states import TERMINAL, is_legal, refusal_code
 from consilium import messages
 from consilium.errors import ErrorCode, PeerError
-from consilium.messages import DebateState, PromptSent, as_reason
+from consilium.messages import QUOTA_EXHAUSTED, DebateState, Fault, PromptSent, as_reason
 from consilium.records import EventName, TurnOutcome
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Debate(Flow):
 
     def _on_ended(self, event: events.TurnEnded, now: float) -> None:
         turn = self._own_turn(event.session, event.turn_id)
-        turn.end(speech=event.speech, usage=event.usage)
+        turn.end(speech=event.speech, usage=event.usage, refused=event.refused)
         self._close_if_over(turn, now)
 
     def _close_if_over(self, turn: OpenTurn, now: float) -> None:
@@ -265,11 +265,20 @@ class Debate(Flow):
             self.settle(now)
 
     def _on_faulted(self, event: events.TurnFaulted, now: float) -> None:
-        self._own_turn(event.session, event.turn_id)
+        turn = self._own_turn(event.session, event.turn_id)
+        turn.refused = event.refused
         seat = self.roster.of_session(event.session)
         detail = f"{event.fault}: {event.detail}" if event.detail else str(event.fault)
-        self.close_turn(TurnOutcome.FAILED, now, detail=detail)
-        self.fail(seat, detail, event.prompt_sent, now, seen=event.partial_bytes)
+        self.close_turn(TurnOutcome.FAILED, now, detail=detail, fault=event.fault)
+        self.fail(
+            seat,
+            detail,
+            event.prompt_sent,
+            now,
+            seen=event.partial_bytes,
+            resets_at=event.resets_at,
+            why=QUOTA_EXHAUSTED if event.fault is Fault.QUOTA else PARTICIPANT_FAILED,
+        )
 
     def _on_alarm(self, event: events.AlarmRang, now: float) -> None:  # noqa: ARG002
         self.use_the_quiet(now)

@@ -109,7 +109,7 @@ class _Narrator:
         seat, sent = self._seat(entry), data["prompt_sent"]
         seat.standing, seat.fault = Standing.FAULTY, data["reason"]
         seat.prompt_sent = None if sent is None else PromptSent(sent)
-        seat.partial_bytes = data.get("partial_bytes")
+        seat.partial_bytes, seat.resets_at = data.get("partial_bytes"), data.get("resets_at")
 
     def _recovered(self, entry: EventRecord, data: Data, _at: float) -> None:
         seat = self._seat(entry)

@@ -56,6 +56,7 @@ class Seat:
     fault: str | None = None
     prompt_sent: PromptSent | None = None
     partial_bytes: int | None = None
+    resets_at: str | None = None
     active_at: float | None = None
     leaving: str | None = None
     cursor: int = 0
@@ -98,6 +99,7 @@ class Seat:
         self.fault = None
         self.prompt_sent = None
         self.partial_bytes = None
+        self.resets_at = None
 
 
 @dataclass(slots=True)

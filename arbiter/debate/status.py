@@ -88,6 +88,7 @@ def _seat(debate: Flow, seat: Seat, asker: Seat | None, now: float, *, troubled:
         fault=seat.fault if seat.standing is Standing.FAULTY else None,
         prompt_sent=seat.prompt_sent,
         partial_bytes=seat.partial_bytes,
+        resets_at=seat.resets_at,
         last_active_s=None if seat.active_at is None else round(now - seat.active_at, 3),
         choices=choices,
     )

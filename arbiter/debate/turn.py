@@ -26,6 +26,7 @@ class OpenTurn:
     heard: int
     text: str | None = None
     usage: Usage | None = None
+    refused: tuple[str, ...] = ()
     ended: bool = False
     announced: bool = False
 
@@ -36,13 +37,14 @@ class OpenTurn:
         self.text = text
         self.usage = usage or self.usage
 
-    def end(self, *, speech: bool, usage: Usage | None) -> None:
+    def end(self, *, speech: bool, usage: Usage | None, refused: tuple[str, ...] = ()) -> None:
         """Take the TURN_END, which may announce a speech. Raises `PeerError` on a second one."""
         if self.ended:
             raise PeerError(ErrorCode.TURN_MISMATCH, f"turn {self.turn_id} already has its TURN_END")
         self.ended = True
         self.announced = speech
         self.usage = self.usage or usage
+        self.refused = refused
 
     @property
     def is_over(self) -> bool:

@@ -80,6 +80,12 @@ SEATS = (
         "consilium_seat_turns_total", "counter", "Turns that ended, by how they did.", ("seat", "outcome")
     ),
     Figure(
+        "consilium_seat_faults_total",
+        "counter",
+        "Turns that failed, by what kept the client from producing them.",
+        ("seat", "fault"),
+    ),
+    Figure(
         "consilium_seat_turn_seconds",
         "histogram",
         "From assigning a turn to its end, for turns that ended with a speech.",

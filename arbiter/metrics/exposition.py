@@ -177,6 +177,7 @@ READINGS: Mapping[str, Callable[[Look], Iterable[Sample]]] = {
     ),
     "consilium_seat_isolation": _isolations,
     "consilium_seat_turns_total": _turns,
+    "consilium_seat_faults_total": lambda look: look.tally.faults.items(),
     "consilium_seat_turn_seconds": _turn_seconds,
     "consilium_seat_first_byte_seconds": lambda look: _spreads(look.tally.first_byte_seconds),
     "consilium_seat_tokens_total": _tokens,

@@ -57,6 +57,7 @@ class Tally(Observer):
 
     def __init__(self) -> None:
         self.turns: Counter[tuple[str, str]] = Counter()
+        self.faults: Counter[tuple[str, str]] = Counter()
         self.turn_seconds: dict[str, Spread] = {}
         self.first_byte_seconds: dict[str, Spread] = {}
         self.tokens: Counter[tuple[str, str]] = Counter()
@@ -74,7 +75,7 @@ class Tally(Observer):
     def copy(self) -> Tally:
         """The counts as they stand, for a reader in another thread."""
         copied = Tally()
-        for name in ("turns", "tokens", "cached", "refusals", "rate_limits", "handshakes"):
+        for name in ("turns", "faults", "tokens", "cached", "refusals", "rate_limits", "handshakes"):
             setattr(copied, name, Counter(getattr(self, name)))
         copied.sessions, copied.reloads = Counter(self.sessions), Counter(self.reloads)
         copied.usd, copied.seen, copied.round_trips = dict(self.usd), dict(self.seen), dict(self.round_trips)
@@ -86,6 +87,8 @@ class Tally(Observer):
         """See `Observer`."""
         seat = self._named(turn.participant_id)
         self.turns[seat, turn.outcome.value] += 1
+        if turn.fault is not None:
+            self.faults[seat, turn.fault.value] += 1
         if turn.outcome is TurnOutcome.SPEECH:
             self.turn_seconds.setdefault(seat, Spread(TURN_SECONDS)).add(turn.duration_s)
         if turn.usage is not None:

@@ -30,6 +30,13 @@ CONTROL: list[tuple[Message, events.Event]] = [
         m.TurnFailed(turn_id=3, fault=Fault.STALLED, prompt_sent=PromptSent.MAYBE, partial_bytes=12),
         events.TurnFaulted(S, ID, 3, Fault.STALLED, PromptSent.MAYBE, "", 12),
     ),
+    (
+        m.TurnFailed(
+            turn_id=3, fault=Fault.QUOTA, prompt_sent=PromptSent.YES, resets_at="3pm", refused=("ls",)
+        ),
+        events.TurnFaulted(S, ID, 3, Fault.QUOTA, PromptSent.YES, "", None, "3pm", ("ls",)),
+    ),
+    (m.TurnEnd(turn_id=3, refused=("ls",)), events.TurnEnded(S, ID, 3, speech=False, refused=("ls",))),
     (m.StateUpdate(), events.StateUpdated(S, ID, None, None)),
     (
         m.StateUpdate(name="ada", required=True, disconnect_policy=DisconnectPolicy.KEEP_ALIVE),

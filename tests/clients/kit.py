@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,17 +43,31 @@ class Client:
     """Whether what is read from a cache comes on top of the input that the API tells."""
     shell_tool: tuple[str, str] = ("Bash", "command")
     """The tool that runs a command, and what it calls the command."""
-    tells_refusals: bool = True
-    ignores_its_home: bool = True
-    """Whether a restricted client ignores even what stands in the folder of its state."""
+    refusal: str = "touch {made}"
+    """What it says of a command that it may not run; empty if it says nothing."""
+    ignores: str | None = ".claude"
+    """What of a person's home it ignores, restricted, even in the folder of its state; None for nothing."""
+    takes_its_folder: bool = False
+    """Whether it takes what stands in the folder where it works, restricted or not: that one is empty."""
+    tries_again: bool = True
+    """Whether it asks a provider again that was overloaded."""
+    nowhere: PromptSent = PromptSent.NO
+    """What it tells of the prompt if the provider cannot be reached."""
+    person: dict[str, str] = field(default_factory=dict)
+    """Files in a person's home without which the client does not answer."""
     faults: dict[str, tuple[Fault, PromptSent, str]] = field(default_factory=dict)
     """What becomes of each act of the stub: fault, whether the prompt was sent, words of the sentence."""
     no_key: str = ""
-    limit_bytes: int = 9_000_000
+    limit_bytes: int | None = 9_000_000
+    """A prompt that the client itself refuses; None for one that takes them all."""
+    programs: str = "node_modules/.bin"
+    """Where the program is, below the folder that it is installed in."""
+    a_file_a_chat: bool = True
+    """Whether a file is gone with each chat that is; else the client alone knows which chats there are."""
 
     def environment(self, stub: Stub, leftovers: Leftovers, home: Path) -> dict[str, str]:
         """The environment of a wrapper that drives this client."""
-        programs = INSTALLED / self.installed_as / "node_modules" / ".bin"
+        programs = INSTALLED / self.installed_as / self.programs
         why = None
         if shutil.which("node") is None:
             why = "node is not installed"
@@ -63,6 +77,10 @@ class Client:
             if os.environ.get("CONSILIUM_REQUIRE_CLIENTS") == "1":
                 pytest.fail(why)
             pytest.skip(why)
+        for name, content in self.person.items():
+            if not (home / name).exists():
+                (home / name).parent.mkdir(parents=True, exist_ok=True)
+                (home / name).write_text(content)
         home.mkdir(exist_ok=True)
         own = {name: value.format(url=stub.url) for name, value in self.env.items()}
         return {**leftovers.env, "PATH": f"{programs}:/usr/bin:/bin", "HOME": str(home), **own}
@@ -96,6 +114,38 @@ OPENAI_FAULTS = {
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
 }
 
+OPENCODE_FAULTS = {
+    "400": (*REFUSED, "the provider answered 400: the stub was told"),
+    "401": (*REFUSED, "the provider answered 401: the stub was told"),
+    "403": (*REFUSED, "the provider answered 403: the stub was told"),
+    "404": (*REFUSED, "the provider answered 404: the stub was told"),
+    "429": (Fault.QUOTA, PromptSent.YES, "too many requests"),
+    "500": (*REFUSED, "gave up after 3 of its tries: the stub was told to answer 500"),
+    "529": (*REFUSED, "gave up after 3 of its tries: the stub was told to answer 529"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "nothing is left of what was paid for"),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "the answer broke off"),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
+}
+
+HAS_USED_OPENCODE = {
+    ".config/opencode/package-lock.json": '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1"}}}}',
+    ".config/opencode/node_modules/.package-lock.json": "{}",
+}
+"""What it has installed at its first start; without that it would ask npm for it."""
+
+GEMINI_FAULTS = {
+    "400": (*REFUSED, "the stub was told to answer 400"),
+    "401": (*REFUSED, '"code":401,"message":"the stub was told'),
+    "403": (*REFUSED, '"code":403,"message":"the stub was told'),
+    "404": (*REFUSED, "API Error: the stub was told to answer 404"),
+    "429": (Fault.QUOTA, PromptSent.YES, "API Error: the stub was told to answer 429: too many requests"),
+    "500": (*REFUSED, '"code":500,"message":"the stub was told'),
+    "529": (*REFUSED, '"code":529,"message":"the stub was told'),
+    "quota": (Fault.QUOTA, PromptSent.YES, "You have exhausted your daily quota on this model."),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "Model stream ended without a finish reason."),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "The model returned an empty response"),
+}
+
 CLIENTS = {
     client.preset: client
     for client in (
@@ -127,14 +177,60 @@ CLIENTS = {
             reports_usd=False,
             cached_apart=False,
             shell_tool=("exec_command", "cmd"),
-            tells_refusals=False,
-            ignores_its_home=False,
+            refusal="",
+            ignores=None,
             faults=OPENAI_FAULTS,
             no_key="Missing environment variable: `CODEX_API_KEY`",
             limit_bytes=1_100_000,
         ),
+        Client(
+            "opencode",
+            "opencode",
+            env={"OPENAI_API_KEY": KEY},
+            passed=("OPENAI_API_KEY",),
+            settings={"api_base": "{url}/v1", "model": "m-1"},
+            programs="node_modules/opencode-linux-x64-baseline/bin",
+            person=HAS_USED_OPENCODE,
+            reports_usd=False,
+            cached_apart=False,
+            shell_tool=("bash", "command"),
+            ignores=None,
+            faults=OPENCODE_FAULTS,
+            no_key="there is no key for http://127.0.0.1",
+            limit_bytes=None,
+            a_file_a_chat=False,
+        ),
+        Client(
+            "gemini",
+            "gemini",
+            env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": KEY},
+            passed=("GEMINI_API_KEY",),
+            settings={"model": "gemini-2.5-flash"},
+            reports_usd=False,
+            cached_apart=False,
+            shell_tool=("run_shell_command", "command"),
+            refusal='Tool \\"run_shell_command\\" not found',
+            ignores="",
+            takes_its_folder=True,
+            tries_again=False,
+            nowhere=PromptSent.MAYBE,
+            person={".gemini/settings.json": '{"security":{"auth":{"selectedType":"gemini-api-key"}}}'},
+            faults=GEMINI_FAULTS,
+            no_key="you must specify the GEMINI_API_KEY environment variable",
+        ),
     )
 }
+
+ALIKE = {
+    "deepseek.coder": replace(
+        CLIENTS["opencode"],
+        preset="deepseek.coder",
+        env={"DEEPSEEK_API_KEY": KEY, "DEEPSEEK_BASE_URL": "{url}"},
+        passed=("DEEPSEEK_API_KEY",),
+        settings={"api_base": "{url}"},
+    )
+}
+"""Presets that drive the program of another one in the same way: only what differs is tried."""
 
 
 @dataclass(frozen=True, slots=True)

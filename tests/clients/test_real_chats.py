@@ -167,7 +167,7 @@ async def test_a_chat_that_is_gone_is_said_and_never_begun_anew(
     await adapter.open(SYSTEM)
     await adapter.send_turn("first")
     chat = json.loads((tmp_path / "seat" / "chat.json").read_bytes())["id"]
-    for path in (tmp_path / "seat" / "home").rglob(f"*{chat}*"):
+    for path in (tmp_path / "seat" / "home").glob(f"{adapter._call.proof(chat)}*"):
         path.unlink()
     asked = len(stub.requests)
     with pytest.raises(AdapterFault) as raised:
@@ -177,7 +177,7 @@ async def test_a_chat_that_is_gone_is_said_and_never_begun_anew(
     await adapter.close()
     again = seats.make()
     await again.open(SYSTEM)
-    assert again.memory_lost
+    assert again.memory_lost is seats.client.a_file_a_chat
     await again.close()
 
 

@@ -70,13 +70,15 @@ async def test_a_provider_that_is_not_there_was_sent_nothing(seats: Seats, lefto
     await adapter.open(SYSTEM)
     fault = await fault_of(adapter, "hello")
     await adapter.close()
-    assert (fault.fault, fault.prompt_sent) == (Fault.CLIENT_ERROR, PromptSent.NO), fault.detail
+    assert (fault.fault, fault.prompt_sent) == (Fault.CLIENT_ERROR, seats.client.nowhere), fault.detail
     assert leftovers.now() == []
 
 
 async def test_a_prompt_beyond_the_clients_limit_is_refused_before_it_is_sent(
     seats: Seats, seat: NativeAdapter, stub: Stub
 ) -> None:
+    if seats.client.limit_bytes is None:
+        pytest.skip("this client takes a prompt of any length")
     fault = await fault_of(seat, "word " * (seats.client.limit_bytes // 5))
     assert (fault.fault, fault.prompt_sent) == (Fault.CLIENT_ERROR, PromptSent.NO), fault.detail
     assert stub.turns == []
@@ -86,7 +88,10 @@ async def test_a_prompt_beyond_the_clients_limit_is_refused_before_it_is_sent(
 async def test_an_answer_full_of_control_characters_is_text(seat: NativeAdapter) -> None:
     told = await seat.send_turn("<<controls>>")
     assert all(char.isprintable() or char == "\n" for char in told.text)
-    assert told.text == "ared  desrever\n\nend"
+    # A client may have taken out what it knows of each piece, and left the rest of a sequence cut in two.
+    assert told.text.startswith("ared ")
+    assert told.text.endswith(" desrever\n\nend")
+    assert not set("\x1b\x07\u202e") & set(told.text)
 
 
 async def test_a_huge_answer_is_whole_and_one_beyond_all_bounds_is_a_fault(
@@ -101,7 +106,12 @@ async def test_a_huge_answer_is_whole_and_one_beyond_all_bounds_is_a_fault(
     assert leftovers.now() == []
 
 
-async def test_a_provider_that_recovers_is_answered_after_all(seat: NativeAdapter, stub: Stub) -> None:
+async def test_a_provider_that_recovers_is_answered_after_all(
+    seats: Seats, seat: NativeAdapter, stub: Stub
+) -> None:
     stub.will("529", "answer")
+    if not seats.client.tries_again:
+        assert (await fault_of(seat, "hello")).prompt_sent is PromptSent.YES
+        assert len(stub.turns) == 1
     assert (await seat.send_turn("hello")).text == "I have seen 1 user messages; last: hello"
-    assert len(stub.turns) == 2
+    assert [turn.prompts for turn in stub.turns] == [stub.turns[0].prompts] * 2

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clients.kit import SYSTEM, Seats
+from wrapper.adapters import templates
+from wrapper.adapters.presets import load_preset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,36 +23,19 @@ pytestmark = [pytest.mark.anyio, pytest.mark.clients, pytest.mark.timeout(300)]
 MARKS = {"user": "MARK-OF-THE-USER", "project": "MARK-OF-THE-PROJECT"}
 
 
-def furnish(person: Path, project: Path, ran: Path) -> None:
-    """A person and a project that have set up everything that a client could pick up."""
-    for folder in (person, project):
-        folder.mkdir(exist_ok=True)
-    settings = '{"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"touch %s/hook-%s"}]}]}}'
-    server = '{"mcpServers":{"mark":{"command":"touch","args":["%s/server-%s"]}}}'
+def furnish(client: str, person: Path, project: Path, ran: Path) -> None:
+    """A person and a project that have set up everything that the client could pick up."""
     for whose, folder in (("user", person), ("project", project)):
-        mark = MARKS[whose]
-        claude = folder / ".claude"
-        skill = claude / "skills" / f"skill-{whose}"
-        skill.mkdir(parents=True)
-        (skill / "SKILL.md").write_text(f"---\nname: skill-{whose}\ndescription: {mark}-SKILL\n---\n{mark}\n")
-        (claude / "settings.json").write_text(settings % (ran, whose))
-        (claude / "CLAUDE.md").write_text(f"{mark}-MEMORY\n")
-        (folder / ".mcp.json").write_text(server % (ran, whose))
-        codex = folder / ".codex"
-        codex_skill = codex / "skills" / f"skill-{whose}"
-        codex_skill.mkdir(parents=True)
-        (codex_skill / "SKILL.md").write_text(
-            f"---\nname: skill-{whose}\ndescription: {mark}-SKILL\n---\n{mark}\n"
-        )
-        (codex / "AGENTS.md").write_text(f"{mark}-MEMORY\n")
-        (folder / "AGENTS.md").write_text(f"{mark}-MEMORY\n")
-    (project / "CLAUDE.md").write_text(f"{MARKS['project']}-MEMORY\n")
+        told = {"mark": f"{MARKS[whose]}-SET-UP", "made": str(ran / f"made-{whose}")}
+        for name, content in load_preset(client).conformance.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(templates.fill(content, told))
     (project / "note.txt").write_text("MARK-OF-A-NOTE\n")
 
 
 def made_in(ran: Path) -> list[str]:
     """What hooks and servers left there that ran."""
-    return [path.name for kind in ("hook-*", "server-*") for path in ran.glob(kind)]
+    return [path.name for path in ran.glob("made-*")]
 
 
 async def test_a_restricted_client_has_no_tools_and_nothing_of_anybodys_configuration(
@@ -58,9 +43,11 @@ async def test_a_restricted_client_has_no_tools_and_nothing_of_anybodys_configur
 ) -> None:
     work = tmp_path / "seat" / "work"
     work.mkdir(parents=True)
-    furnish(tmp_path / "person", work, tmp_path)
-    if seats.client.ignores_its_home:
-        shutil.copytree(tmp_path / "person" / ".claude", tmp_path / "seat" / "home")
+    (tmp_path / ".git").mkdir()  # a seat's state may be anywhere, in somebody's project too
+    for project in (tmp_path,) if seats.client.takes_its_folder else (tmp_path, work):
+        furnish(seats.client.preset, tmp_path / "person", project, tmp_path)
+    if seats.client.ignores is not None:
+        shutil.copytree(tmp_path / "person" / seats.client.ignores, tmp_path / "seat" / "home")
     adapter = seats.make()
     await adapter.open(SYSTEM)
     await adapter.send_turn("first")
@@ -88,7 +75,7 @@ async def test_a_native_client_works_in_the_project_with_what_its_person_has_set
     seats: Seats, stub: Stub, tmp_path: Path
 ) -> None:
     project = tmp_path / "project"
-    furnish(tmp_path / "person", project, tmp_path)
+    furnish(seats.client.preset, tmp_path / "person", project, tmp_path)
     adapter = seats.make(profile="native", cwd=project)
     await adapter.open(SYSTEM)
     await adapter.send_turn("first")
@@ -115,9 +102,9 @@ async def test_what_a_native_client_may_not_do_is_not_done_and_told(
     assert told.text.startswith("I have seen 1 user messages")
     assert not (tmp_path / "made").exists()
     assert stub.turns[-1].tool_results
-    if seats.client.tells_refusals:
+    if seats.client.refusal:
         assert len(told.refused) == 1
-        assert f"touch {tmp_path}/made" in told.refused[0]
+        assert seats.client.refusal.format(made=tmp_path / "made") in told.refused[0]
         assert told.refused[0].isprintable()
 
 
@@ -146,13 +133,17 @@ async def test_a_prompt_is_text_whatever_it_looks_like(
 ) -> None:
     project = tmp_path / "project" if profile == "native" else tmp_path / "seat" / "work"
     project.mkdir(parents=True)
-    (project / "note.txt").write_text("MARK-OF-A-NOTE\n")
+    if profile == "native" or not seats.client.takes_its_folder:
+        (project / "note.txt").write_text("MARK-OF-A-NOTE\n")
     adapter = seats.make(profile=profile, cwd=project if profile == "native" else None)
     await adapter.open(SYSTEM)
     for injection in INJECTIONS:
         await adapter.send_turn(injection)
-        said = stub.turns[-1].prompts[-1].removeprefix(f"{SYSTEM}\n\n")  # where that has no other place
-        assert said.strip() == injection
+        said = stub.turns[-1].prompts[-1].strip().removeprefix(SYSTEM)  # where that has no other place
+        written = injection
+        for piece, instead in adapter._preset.profiles[profile].replace.items():
+            written = written.replace(piece, instead)
+        assert said.strip() == written
         sent = str(stub.requests[-1].body)
         assert "root:x:" not in sent
         assert "MARK-OF-A-NOTE" not in sent

@@ -421,6 +421,7 @@ def test_the_status_of_4096_seats_fits_in_a_line() -> None:
         fault="x" * 2000,
         prompt_sent=messages.PromptSent.MAYBE,
         partial_bytes=messages.MAX_COUNT,
+        resets_at="x" * 200,
         last_active_s=123456789.123,
         choices=("keep", "cold", "skip", "remove", "terminate"),
     )

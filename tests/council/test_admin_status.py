@@ -157,6 +157,23 @@ def test_a_fault_is_told_with_what_there_was_of_an_answer(
     assert about == ([] if line is None else [line])
 
 
+def test_a_quota_that_is_used_up_is_told_with_its_end_and_the_way_on() -> None:
+    used_up = faulty(fault="quota: exit 1", prompt_sent=m.PromptSent.YES, resets_at="2026-11-30T18:30:00Z")
+    seen = told(paused(used_up, reason="quota_exhausted"))
+    assert "PAUSED: the quota of ada is used up; it comes back: 2026-11-30 18:30 UTC\n" in seen
+    assert "          its quota comes back: 2026-11-30 18:30 UTC\n" in seen
+    ways = " ".join(seen.partition("To go on")[2].split())
+    assert "ada keep: once its quota is back (2026-11-30 18:30 UTC), go on with it; it is given" in ways
+    assert "ada skip: leave out its turn" in ways
+    assert "ada remove: take it out" in ways
+
+
+def test_a_quota_of_which_nobody_knows_when_it_comes_back_claims_nothing() -> None:
+    seen = told(paused(faulty(fault="quota: exit 1"), reason="quota_exhausted"))
+    assert "PAUSED: a seat's quota is used up\n" in seen
+    assert "comes back" not in seen
+
+
 def test_a_person_leaves_neither_tokens_nor_isolation_unknown() -> None:
     person = seat(ANA, brand="human", model=None, tokens=None)
     assert "          sceptic; human; 3 turns, the last was turn 7\n" in told(status(person))

@@ -19,8 +19,11 @@ ROUND = event(EventName.ROUND_COMPLETED, round=1)
 PAUSED = event(EventName.DEBATE_PAUSED, reason="participant_failed", seats=[SCEPTIC])
 
 
-def fault(reason: str = "stalled", prompt_sent: str | None = "maybe") -> EventRecord:
-    return event(EventName.PARTICIPANT_FAULT, SCEPTIC, reason=reason, prompt_sent=prompt_sent)
+def fault(
+    reason: str = "stalled", prompt_sent: str | None = "maybe", resets_at: str | None = None
+) -> EventRecord:
+    told = {"reason": reason, "prompt_sent": prompt_sent, "resets_at": resets_at}
+    return event(EventName.PARTICIPANT_FAULT, SCEPTIC, **told)
 
 
 def ended(outcome: str, *, reason: str, cap: str | None = None) -> EventRecord:
@@ -177,6 +180,14 @@ def test_the_arbiter_may_not_end_before_the_debate_does() -> None:
     course = running()
     course.process_ended(Ended("arbiter", 0), "")
     assert course.troubled
+
+
+def test_a_quota_that_is_used_up_is_told_with_when_it_comes_back() -> None:
+    course = running()
+    course.observe(fault(reason="quota: exit 1", resets_at="2026-11-30T18:30:00Z"))
+    cause = course.verdict().cause
+    assert cause.startswith("the seat sceptic cannot go on: quota: exit 1, and its client ")
+    assert cause.endswith("; its quota comes back: 2026-11-30 18:30 UTC")
 
 
 @pytest.mark.parametrize(

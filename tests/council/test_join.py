@@ -451,7 +451,10 @@ def test_lines_for_a_person() -> None:
     assert told("paused", reason="a seat cannot go on", missing=["a_1", "b_2"]) == [
         "paused: a seat cannot go on; missing: a_1, b_2"
     ]
-    assert told("paused", reason="operator", missing=[]) == ["paused: operator"]
+    assert told("paused", reason="operator", missing=[], resets_at="") == ["paused: operator"]
+    assert told("paused", reason="quota_exhausted", missing=["a_1"], resets_at="3pm") == [
+        "paused: quota_exhausted; missing: a_1; the quota comes back: 3pm"
+    ]
     assert told("failed", turn_id=7, reason="stalled") == [], "the log says it"
 
 

@@ -33,6 +33,7 @@ COUNCIL = Council(
         Participant(name="d", preset="codex"),
     ),
 )
+BACK = "2026-11-30T18:30:00Z"
 CLOSING = Closing(
     Verdict(0, "FINISHED", "the debate is finished after 9 turns: done"),
     (("State", ("finished",)), ("Seats", ("a: 3 turns", "b: 3 turns"))),
@@ -149,6 +150,10 @@ def test_a_role_is_told_where_it_says_more_than_the_name() -> None:
             event(EventName.DEBATE_PAUSED, reason="participant_failed", seats=[]),
             ["  paused: participant_failed"],
         ),
+        (
+            event(EventName.DEBATE_PAUSED, reason="quota_exhausted", seats=[SCEPTIC], resets_at=BACK),
+            [f"  paused: the quota of {SCEPTIC} is used up; it comes back: 2026-11-30 18:30 UTC"],
+        ),
         (event(EventName.HUMAN_SKIP, HUMAN), []),
         (event(EventName.PARTICIPANT_UPDATED, SCEPTIC, required=False), []),
         (event(EventName.DEBATE_ENDED, outcome="FINISHED"), []),
@@ -165,7 +170,8 @@ def test_an_event_is_told_in_a_line_if_it_is_news(entry: AnyEntry, lines: list[s
 def test_nothing_that_a_seat_wrote_commands_the_terminal() -> None:
     seen = told(
         turn(1, text=HOSTILE),
-        turn(2, outcome=TurnOutcome.FAILED, detail=HOSTILE),
+        turn(2, outcome=TurnOutcome.FAILED, detail=HOSTILE, refused=(HOSTILE,)),
+        event(EventName.DEBATE_PAUSED, reason="quota_exhausted", seats=[SCEPTIC], resets_at=HOSTILE),
         joined(BUILDER, meta={"role_label": HOSTILE}),
         event(EventName.TURN_STARTED, BUILDER, turn=3, phase="OPENING"),
         event(EventName.PARTICIPANT_LEFT, BUILDER, reason=HOSTILE),
@@ -173,6 +179,15 @@ def test_nothing_that_a_seat_wrote_commands_the_terminal() -> None:
     )
     assert seen
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\u200b\u2028\u2029\u202e]", "".join(seen))
+
+
+@pytest.mark.parametrize("outcome", [TurnOutcome.SPEECH, TurnOutcome.SKIP, TurnOutcome.FAILED])
+def test_what_a_client_was_not_allowed_to_do_is_told_after_its_turn(outcome: TurnOutcome) -> None:
+    lines = told(turn(1, outcome=outcome, refused=("touch /etc/x", "cat /etc/shadow")))
+    assert lines[-2:] == [
+        "  was not allowed to do this: touch /etc/x",
+        "  was not allowed to do this: cat /etc/shadow",
+    ]
 
 
 def test_a_whole_debate_can_be_told() -> None:

@@ -115,7 +115,8 @@ def test_nothing_in_a_record_reaches_the_terminal_as_a_command(path: Path, run: 
         transcripts.joined(SCEPTIC, pseudonym=evil, meta={"brand": evil, "model": evil, "role_label": label}),
         event(EventName.DEBATE_STARTED),
         turn(1, text=evil, meta=Meta(brand=evil, model=evil, effort=evil, role_label=label)),
-        turn(2, outcome=TurnOutcome.FAILED, detail=evil),
+        turn(2, outcome=TurnOutcome.FAILED, detail=evil, refused=(evil, label)),
+        event(EventName.DEBATE_PAUSED, reason="quota_exhausted", seats=[evil], resets_at=evil),
         event(EventName.MODERATOR_STEERING, SCEPTIC, text=evil),
         EventRecord(event=EventName.OPERATOR_COMMAND, data={evil: [evil, {evil: evil}]}),
         event(EventName.TOPIC_CHANGED, topic=evil),
@@ -288,6 +289,47 @@ def test_every_state_of_a_seat_and_a_turn_has_its_words(path: Path, run: Callabl
         "· a cap is reached: max_seconds (used 3,725.5, final no)",
     ):
         assert line in output.splitlines()
+
+
+def test_what_a_client_was_not_allowed_to_do_stands_below_its_turn(
+    path: Path, run: Callable[..., Any]
+) -> None:
+    of(
+        path,
+        event(EventName.DEBATE_STARTED),
+        turn(1, text="I could not look.", refused=("touch /etc/x", "cat /etc/shadow")),
+        turn(2, BUILDER, outcome=TurnOutcome.SKIP, refused=("ls",)),
+    )
+    lines = run("show", path)[1].splitlines()
+    at = lines.index("  I could not look.")
+    assert lines[at + 1 : at + 3] == [
+        f"· turn 1, {SCEPTIC} was not allowed to do this: touch /etc/x",
+        f"· turn 1, {SCEPTIC} was not allowed to do this: cat /etc/shadow",
+    ]
+    assert lines[-1] == f"· turn 2, {BUILDER} was not allowed to do this: ls"
+
+
+@pytest.mark.parametrize(
+    ("back", "told"),
+    [
+        ("2026-11-30T18:30:00Z", "; it comes back: 2026-11-30 18:30 UTC"),
+        ("2026-11-30T19:30:00+01:00", "; it comes back: 2026-11-30 18:30 UTC"),
+        ("2026-11-30T18:30:00", "; it comes back: 2026-11-30T18:30:00"),
+        ("3pm (Europe/Rome)", "; it comes back: 3pm (Europe/Rome)"),
+        (None, ""),
+    ],
+)
+def test_a_quota_that_is_used_up_is_told_with_its_seat_and_its_end(
+    path: Path, run: Callable[..., Any], back: str | None, told: str
+) -> None:
+    of(
+        path,
+        event(EventName.DEBATE_STARTED),
+        event(EventName.DEBATE_PAUSED, reason="quota_exhausted", seats=[SCEPTIC], resets_at=back),
+    )
+    lines = run("show", path)[1].splitlines()
+    assert f"· paused: the quota of {SCEPTIC} is used up{told}" in lines
+    assert "State     paused: a seat's quota is used up" in lines
 
 
 def test_a_speech_without_text_and_a_time_that_cannot_be_read_are_no_obstacle(

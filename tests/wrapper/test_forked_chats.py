@@ -112,8 +112,8 @@ FAULTS = {
         PromptSent.YES,
         r"exit code 1: Failed to authenticate.*no such key$",
     ),
-    "used_up": (Fault.QUOTA, PromptSent.YES, r"its quota comes back: 2026-11-30 15:34 UTC"),
-    "hit_the_limit": (Fault.QUOTA, PromptSent.YES, r"its quota comes back: 3pm \(Europe/Rome\)"),
+    "used_up": (Fault.QUOTA, PromptSent.YES, r"Claude AI usage limit reached\|1796052842$"),
+    "hit_the_limit": (Fault.QUOTA, PromptSent.YES, r"hit your session limit · resets 3pm \(Europe/Rome\)$"),
     "not_logged_in": (Fault.CLIENT_ERROR, PromptSent.NO, "Please run /login$"),
     "failed_with_exit_0": (Fault.CLIENT_ERROR, PromptSent.YES, "exit code 0: API Error: 500 broken$"),
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "empty answer"),
@@ -122,6 +122,9 @@ FAULTS = {
     "another_chat": (Fault.SESSION_MISMATCH, PromptSent.YES, "answered in the chat 00000000-0000-4000-8000"),
     "die": (Fault.CLIENT_ERROR, PromptSent.MAYBE, r"signal 9 \(Killed\), and gave no reason$"),
 }
+
+
+RESETS = {"used_up": "2026-11-30T15:34:02Z", "hit_the_limit": "3pm (Europe/Rome)"}
 
 
 @pytest.mark.parametrize("act", FAULTS)
@@ -136,6 +139,7 @@ async def test_a_failed_turn_says_why_and_leaves_the_chat_as_it_was(
     fault = await fault_of(seat, f"go on <<{act}>>")
     assert (fault.fault, fault.prompt_sent) == (kind, sent), fault.detail
     assert fault.detail.isprintable()
+    assert fault.resets_at == RESETS.get(act)
     with pytest.raises(AdapterFault, match=words):
         raise fault
     assert (tmp_path / "seat" / CHAT_FILE).read_bytes() == kept

@@ -119,6 +119,26 @@ MISTAKES = [
         "[settings.harness]\nhelp='x'\n[settings.model]",
         "settings: harness has a meaning",
     ),
+    ("claude", 'id = "result/', 'id = "-result/', "answer.id: String should match pattern"),
+    (
+        "gemini",
+        '"-result/stats',
+        '"-results/stats',
+        "tokens_out: results/stats/input_tokens: begin with the na",
+    ),
+    (
+        "gemini",
+        "{auth}",
+        "{login}",
+        "profiles.restricted.files..gemini/settings.json: nothing is called {login}",
+    ),
+    (
+        "gemini",
+        '".gemini/GEMINI.md"',
+        '"../GEMINI.md"',
+        "profiles.restricted.files.../GEMINI.md.[key]: String",
+    ),
+    ("gemini", "{id:.8}", "{id:.0}", "state.proof: a single { at character"),
     (
         "claude",
         'L = "{url}"',
@@ -230,7 +250,7 @@ def test_a_profile_that_a_client_has_not_is_refused() -> None:
         only.profile("native")
 
 
-@pytest.mark.parametrize("name", ["claude", "glm-code", "codex"])
+@pytest.mark.parametrize("name", ["claude", "glm-code", "codex", "gemini"])
 def test_no_profile_lets_a_client_do_what_nobody_allowed(name: str) -> None:
     text = (PACKAGED / f"{name}.toml").read_text()
     assert not [
@@ -318,7 +338,9 @@ def test_what_was_refused_is_listed_in_bounded_clean_lines() -> None:
     assert all(len(line) <= 300 and line.isprintable() for line in told)
     assert told[2] == '"touch"'
     many = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": [{}] * 500}), PLACES).refused
-    assert len(many) == 50
+    assert many == (*["{}"] * 19, "and 481 more")
+    twenty = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": [{}] * 20}), PLACES).refused
+    assert twenty == ("{}",) * 20
     alone = read_answer(lines(BEGUN, item("x"), {**DONE, "refused": "rm"}), PLACES).refused
     assert alone == ('"rm"',)
 
@@ -445,6 +467,18 @@ def test_one_step_that_does_not_tell_makes_the_sum_unknown() -> None:
     )
     reading = read_answer(output, MANY)
     assert (reading.counters, reading.calls) == ({}, None)
+
+
+def test_a_place_behind_a_minus_is_taken_away_and_less_than_nothing_is_unknown() -> None:
+    places = AnswerPlaces(
+        format="json", id="/id", text="/text", tokens_out=("/total", "-/models/*/in"), calls="/models/*#"
+    )
+    document = {"id": "c", "text": "t", "total": 9, "models": {"m": {"in": 3}, "n": {"in": 4}}}
+    reading = read_answer(lines(document), places)
+    assert (reading.counters, reading.calls) == ({"tokens_out": 2}, 2)
+    for total, counters in ((7, {"tokens_out": 0}), (6, {}), (None, {})):
+        assert read_answer(lines({**document, "total": total}), places).counters == counters
+    assert read_answer(lines({**document, "models": {}}), places).calls == 0
 
 
 def test_no_member_is_nothing_counted_and_not_unknown() -> None:

@@ -204,7 +204,8 @@ def test_a_required_setting_without_a_variable_is_asked_for_by_name(tmp_path: Pa
 
 def test_gaps_are_filled_and_doubled_braces_are_braces() -> None:
     assert templates.fill("{{{a}}} {b}{a}", {"a": "1", "b": "{a}"}) == "{1} {a}1"
-    assert templates.names("{a} {{b}} {c}") == {"a", "c"}
+    assert templates.names("{a} {{b}} {c:.8}") == {"a", "c"}
+    assert templates.fill("{a:.3}-{b:.12}", {"a": "12345", "b": "{a}"}) == "123-{a}"
 
 
 @pytest.mark.parametrize("template", ["{", "}", "{A}", "{a b}", "{a.b}", "{a!r}", "{0}", "{}", "{a}}"])

@@ -179,6 +179,33 @@ async def test_a_turn_that_the_client_does_not_produce_is_a_failed_turn(
         await seat.finish()
 
 
+async def test_what_a_client_says_of_refusals_and_of_its_quota_goes_on_clean_and_bounded(
+    arbiter: ArbiterDouble, running: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    hostile = ("Bash:\x1b[2J rm\u202e -rf\n/", "x" * 5000, *["again"] * 40)
+    clean = ("Bash: rm -rf /", "x" * 299 + "…", *["again"] * 18)
+    used_up = AdapterFault(
+        m.Fault.QUOTA,
+        m.PromptSent.YES,
+        "used up",
+        resets_at="3pm\x1b]0;x\x07\u2066 " + "y" * 500,
+        refused=hostile,
+    )
+    async with running(ScriptedAdapter("I could not look.", "PASS", used_up, refused=hostile)):
+        seat = await arbiter.seat()
+        await seat.assign(1)
+        await seat.data.hear(m.Speech)
+        assert await seat.control.hear(m.TurnEnd) == m.TurnEnd(turn_id=1, speech=True, refused=clean)
+        await seat.assign(2)
+        assert await seat.control.hear(m.TurnEnd) == m.TurnEnd(turn_id=2, refused=clean)
+        await seat.assign(3)
+        failed = await seat.control.hear(m.TurnFailed)
+        assert failed.refused == clean
+        assert failed.resets_at == "3pm " + "y" * 195 + "…"
+        await seat.finish()
+    assert "the client was not allowed to do this: Bash: rm -rf /" in caplog.text
+
+
 async def test_a_revoked_turn_is_killed_and_never_heard_of_again(
     arbiter: ArbiterDouble, running: Any
 ) -> None:

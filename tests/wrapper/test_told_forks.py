@@ -71,7 +71,7 @@ FAULTS = {
         PromptSent.YES,
         "exit code 1: unexpected status 401 Unauthorized: no such",
     ),
-    "used_up": (Fault.QUOTA, PromptSent.YES, r"its quota comes back: at 3:05 PM\)"),
+    "used_up": (Fault.QUOTA, PromptSent.YES, r"hit your usage limit"),
     "no_key": (Fault.CLIENT_ERROR, PromptSent.NO, "Missing environment variable: `CODEX_API_KEY`"),
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "empty answer"),
     "same_thread": (Fault.SESSION_MISMATCH, PromptSent.YES, "itself, not in a copy of it"),
@@ -88,6 +88,7 @@ async def test_a_failed_turn_says_why_and_the_chat_is_kept(
     kept = (tmp_path / "seat" / CHAT_FILE).read_bytes()
     fault = await fault_of(seat, f"go on <<{act}>>")
     assert (fault.fault, fault.prompt_sent) == (kind, sent), fault.detail
+    assert fault.resets_at == ("at 3:05 PM" if act == "used_up" else None)
     with pytest.raises(AdapterFault, match=words):
         raise fault
     assert (tmp_path / "seat" / CHAT_FILE).read_bytes() == kept

@@ -204,6 +204,37 @@ def test_a_failed_turn_says_how_much_of_an_answer_had_come(seen: int | None) -> 
     assert failed.partial_bytes == seen
 
 
+def test_a_quota_that_is_used_up_is_reported_with_when_it_comes_back() -> None:
+    seat = seat_in(SeatState.SEATED)
+    seat.on(start(7), context(7))
+    used_up = ev.Failed(7, m.Fault.QUOTA, m.PromptSent.YES, "exit 1", resets_at="3pm (Europe/Rome)")
+    effects = seat.on(used_up)
+    (failed,) = [effect.message for effect in effects if isinstance(effect, SendControl)]
+    assert isinstance(failed, m.TurnFailed)
+    assert failed.resets_at == "3pm (Europe/Rome)"
+    assert seat.notes[-1].text == ("turn 7 failed: quota: exit 1 (its quota comes back: 3pm (Europe/Rome))")
+
+
+REFUSED = ("Bash: touch /etc/x", "Read: /etc/shadow")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.Answered(7, "I could not look.", None, REFUSED),
+        ev.Answered(7, "\n", None, REFUSED),
+        ev.Passed(7, None, REFUSED),
+        ev.Failed(7, m.Fault.EMPTY_ANSWER, m.PromptSent.YES, "empty", refused=REFUSED),
+    ],
+)
+def test_what_the_client_was_not_allowed_to_do_goes_with_the_end_of_its_turn(event: ev.AdapterEvent) -> None:
+    seat = seat_in(SeatState.SEATED)
+    seat.on(start(7), context(7))
+    (end,) = [effect.message for effect in seat.on(event) if isinstance(effect, SendControl)]
+    assert isinstance(end, m.TurnEnd | m.TurnFailed)
+    assert end.refused == REFUSED
+
+
 def test_a_grant_as_asked_is_not_worth_a_warning() -> None:
     seat = seat_in(SeatState.REGISTERING)
     seat.on(ev.FromControl(reg_ok()))

@@ -13,7 +13,9 @@ from wrapper.adapters.reading import read_complaint
 from wrapper.clean import clean_line, clean_text, decode_output
 
 if TYPE_CHECKING:
+    from wrapper.adapters.parts import KnownFault
     from wrapper.adapters.presets import Preset
+    from wrapper.adapters.reading import Complaint
     from wrapper.sandbox import Bounds, Completed
 
 WORDS_CHARS = 600
@@ -21,12 +23,20 @@ WORDS_CHARS = 600
 
 RESET_CHARS = 80
 
-_LAST_SECOND = 253402300799  # of the year 9999, the last that has a name
+_SECONDS_DIGITS = 12
+"""A UNIX time with more digits than this counts milliseconds."""
 
 
 def fault_of(done: Completed, preset: Preset, bounds: Bounds) -> AdapterFault | None:
     """Why this run of ``preset`` is not an answer; None if it may be one."""
     complaint = read_complaint(done.stdout, preset.answer)
+    fault = _judged(done, preset, bounds, complaint)
+    if fault is not None:
+        fault.refused = complaint.refused
+    return fault
+
+
+def _judged(done: Completed, preset: Preset, bounds: Bounds, complaint: Complaint) -> AdapterFault | None:
     words = complaint.words or _words(done, preset)
     if done.stopped is not None:
         # Started and stopped: the client had the prompt on its input, and nobody knows what it made of it.
@@ -45,11 +55,20 @@ def told(
     done: Completed, preset: Preset, what: str, words: str, sent: PromptSent = PromptSent.MAYBE
 ) -> AdapterFault:
     """A failure that the client told in ``words``: what they are known to mean, or else ``sent``."""
+    if meant := meaning(preset, words):
+        known, resets_at = meant
+        fault = _fault(done, known.fault, known.prompt_sent, what, words)
+        fault.resets_at = resets_at
+        return fault
+    return _fault(done, Fault.CLIENT_ERROR, sent, what, words)
+
+
+def meaning(preset: Preset, words: str) -> tuple[KnownFault, str | None] | None:
+    """The fault that the client is known to mean by ``words``, and when its quota comes back, if it says."""
     for known in preset.faults:
         if found := re.search(known.pattern, words):
-            reset = _reset(found.groupdict().get("reset"))
-            return _fault(done, known.fault, known.prompt_sent, what + reset, words)
-    return _fault(done, Fault.CLIENT_ERROR, sent, what, words)
+            return known, _moment(found.groupdict().get("reset"))
+    return None
 
 
 def _fault(done: Completed, fault: Fault, sent: PromptSent, what: str, words: str) -> AdapterFault:
@@ -64,13 +83,24 @@ def _words(done: Completed, preset: Preset) -> str:
     return clean_text(decode_output(done.stderr)) or clean_text(decode_output(output))
 
 
-def _reset(said: str | None) -> str:
-    """When a quota is full again, if the client told."""
+def _moment(said: str | None) -> str | None:
+    """When a quota is full again, if the client told: RFC 3339 in UTC, or its words if they name no moment.
+
+    ``3pm (Europe/Rome)`` names none: which day is meant, only the client knows.
+    """
     if not said:
-        return ""
-    if said.isdecimal() and int(said) <= _LAST_SECOND:
-        said = datetime.fromtimestamp(int(said), UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f" (its quota comes back: {clean_line(said, RESET_CHARS)})"
+        return None
+    try:
+        if said.isascii() and said.isdecimal():
+            seconds = int(said) // 1000 if len(said) > _SECONDS_DIGITS else int(said)
+            moment = datetime.fromtimestamp(seconds, UTC)
+        else:
+            moment = datetime.fromisoformat(said)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        pass
+    return clean_line(said, RESET_CHARS) or None
 
 
 def _broken(bound: Fault, bounds: Bounds) -> str:

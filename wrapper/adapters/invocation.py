@@ -109,7 +109,8 @@ class Invocation:
 
     def files(self, system_prompt: str) -> dict[str, str]:
         """What stands in the folder of the client's state before a turn, by name."""
-        return {SYSTEM_FILE: system_prompt} | self.filled(self._preset.state.files, quoted=True)
+        contents = {**self._preset.state.files, **self._profile.files}
+        return {SYSTEM_FILE: system_prompt} | self.filled(contents, quoted=True)
 
     def proof(self, chat: str) -> str:
         """The pattern of a file that exists as long as ``chat`` does."""

@@ -88,10 +88,10 @@ class NativeAdapter(ClientAdapter):
             # Taken for a command, or stopped before it went anywhere: the text is the client's own.
             raise told(done, preset, f"{preset.executable} asked no model", reading.text, PromptSent.NO)
         if not reading.text.strip():
-            raise self._answered(Fault.EMPTY_ANSWER, "gave an empty answer", seen)
+            raise self._answered(Fault.EMPTY_ANSWER, "gave an empty answer", seen, reading.refused)
         return chat
 
-    def _answered(self, fault: Fault, what: str, seen: int) -> AdapterFault:
+    def _answered(self, fault: Fault, what: str, seen: int, refused: tuple[str, ...] = ()) -> AdapterFault:
         """A fault of a turn that was answered, if one may call it so: the prompt reached the client."""
         detail = f"{self._preset.executable} {what}"
-        return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen)
+        return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen, refused=refused)

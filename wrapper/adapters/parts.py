@@ -117,6 +117,7 @@ class Profile(Part):
     login of the person who runs the wrapper. ``instructions``: where the client finds the system prompt,
     in the ``file`` that the arguments name, or ahead of the first ``prompt``. ``replace`` is for what the
     client would take for its own anywhere in a prompt: a piece of text, and how it is written instead.
+    ``files`` stand in the client's folder, beside those of its ``state``.
     """
 
     arguments: tuple[str, ...] = ()
@@ -124,6 +125,7 @@ class Profile(Part):
     home: Literal["own", "user"] = "own"
     instructions: Literal["file", "prompt"] = "file"
     replace: dict[Text, str] = {}
+    files: dict[FileName, str] = {}
 
 
 class Environment(Part):

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Place = Annotated[str, StringConstraints(pattern=r"^[a-z_]*(/[^/]+)+$")]
+Summand = Annotated[str, StringConstraints(pattern=r"^-?[a-z_]*(/[^/]+)+$")]
+"""The place of a count; behind a minus, it is taken away from the others."""
+
 LineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]*$")]
 AddedUp = Literal["text", "tokens_in", "tokens_out", "tokens_cached", "usd"]
 
@@ -33,9 +36,9 @@ class AnswerPlaces(Part):
 
     ``end`` is the line without which the output breaks off. ``failed`` is true, or there at all, if the
     turn failed whatever the exit code says; ``words`` are the places where the client says why. ``calls``
-    counts the model requests of a turn: none means that nobody was asked. ``refused`` lists what the client
-    was not allowed to do. Several places of a count are added up. ``cumulative`` counters grow over the
-    chat's life.
+    counts the model requests of a turn, or the models by their names: none means that nobody was asked.
+    ``refused`` lists what the client was not allowed to do. Several places of a count are added up.
+    ``cumulative`` counters grow over the chat's life.
     """
 
     format: Literal["json", "json_lines"]
@@ -48,9 +51,9 @@ class AnswerPlaces(Part):
     calls: Place | None = None
     refused: Place | None = None
     model: Place | None = None
-    tokens_in: Place | tuple[Place, ...] = ()
-    tokens_out: Place | tuple[Place, ...] = ()
-    tokens_cached: Place | tuple[Place, ...] = ()
+    tokens_in: Summand | tuple[Summand, ...] = ()
+    tokens_out: Summand | tuple[Summand, ...] = ()
+    tokens_cached: Summand | tuple[Summand, ...] = ()
     usd: Place | None = None
     each: tuple[AddedUp, ...] = ()
     cumulative: tuple[Counter, ...] = ()
@@ -66,7 +69,8 @@ class AnswerPlaces(Part):
         single = ("id", "text", "failed", "calls", "refused", "model")
         named = [(key, place) for key in single if (place := getattr(self, key)) is not None]
         named += [("words", place) for place in self.words]
-        return (*named, *((key, place) for key in COUNTERS for place in self.counted(key)))
+        counts = ((key, place.removeprefix("-")) for key in COUNTERS for place in self.counted(key))
+        return (*named, *counts)
 
     @model_validator(mode="after")
     def _lines_are_those_that_there_are(self) -> Self:

@@ -187,6 +187,7 @@ class Preset(Part):
         for called, profile in self.profiles.items():
             lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
             tables[f"profiles.{called}.set"] = profile.set
+            tables[f"profiles.{called}.files"] = profile.files
         if self.terminal is not None:
             lists |= {
                 "terminal.first": (self.terminal.first, chosen),

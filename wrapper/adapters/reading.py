@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from consilium.messages import MAX_COUNT, MAX_USD
+from consilium.messages import MAX_COUNT, MAX_REFUSED, MAX_USD, REFUSED_CHARS
 from wrapper.adapters.parts import COUNTERS
 from wrapper.adapters.places import values_at
 from wrapper.clean import clean_line, clean_text, decode_output
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 MODEL_CHARS = 200
 """As long as a `messages.Label` may be."""
-
-REFUSED_CHARS, MAX_REFUSED = 300, 50
 
 
 class Unreadable(ValueError):  # noqa: N818 - a state of the output, told as one
@@ -45,10 +43,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What an output says of a failure: whether there was one, and the client's words, which may be empty."""
+    """What an output says of a failure: whether there was one, and the client's words, which may be empty.
+
+    ``refused`` tells what the client was not allowed to do, which may be the reason.
+    """
 
     failed: bool
     words: str
+    refused: tuple[str, ...] = ()
 
 
 class _Output:
@@ -116,19 +118,14 @@ def read_answer(output: bytes, places: AnswerPlaces) -> Reading:
     if not isinstance(text, str):
         raise Unreadable(f"its output holds no text at {places.text}")
     chat = found.at(places.id)
-    refused = (
-        clean_line(json.dumps(one, ensure_ascii=False), REFUSED_CHARS)
-        for values in found.each(places.refused)
-        for one in _flat(values)
-    )
-    calls = found.total(places.calls, _count, added=False)
+    calls = found.total(places.calls, _asked, added=False)
     return Reading(
         id=chat if isinstance(chat, str) else None,
         text=clean_text(text),
         model=_label(found.at(places.model)),
         counters=dict(_counters(found, places)),
         calls=None if calls is None else int(calls),
-        refused=tuple(refused)[:MAX_REFUSED],
+        refused=_refused(found, places),
     )
 
 
@@ -140,16 +137,32 @@ def read_complaint(output: bytes, places: AnswerPlaces) -> Complaint:
         return Complaint(failed=False, words="")
     told = (found.at(place) for place in places.words)
     words = next((clean for text in told if isinstance(text, str) and (clean := clean_text(text))), "")
-    return Complaint(failed=bool(found.at(places.failed)), words=words)
+    return Complaint(bool(found.at(places.failed)), words, _refused(found, places))
+
+
+def _refused(found: _Output, places: AnswerPlaces) -> tuple[str, ...]:
+    """What the client was not allowed to do, a line each; of very many, how many more there are."""
+    told = [one for values in found.each(places.refused) for one in _flat(values)]
+    shown = told if len(told) <= MAX_REFUSED else told[: MAX_REFUSED - 1]
+    lines = (clean_line(json.dumps(one, ensure_ascii=False), REFUSED_CHARS) for one in shown)
+    more = len(told) - len(shown)
+    return (*lines, f"and {more} more") if more else tuple(lines)
 
 
 def _counters(found: _Output, places: AnswerPlaces) -> Iterator[tuple[Counter, float]]:
     for counter in COUNTERS:
         read = _amount if counter == "usd" else _count
         added = counter in places.each
-        values = [found.total(place, read, added=added) for place in places.counted(counter)]
-        if values and None not in values:
-            yield counter, sum(value for value in values if value is not None)
+        counts = [_signed(found, place, read, added=added) for place in places.counted(counter)]
+        known = [count for count in counts if count is not None]
+        if counts and len(known) == len(counts) and (total := sum(known)) >= 0:
+            yield counter, total
+
+
+def _signed(found: _Output, place: str, read: Callable[[Json], float | None], *, added: bool) -> float | None:
+    """The counts at a summand's place, negative where they are taken away."""
+    count = found.total(place.removeprefix("-"), read, added=added)
+    return -count if count is not None and place.startswith("-") else count
 
 
 def _flat(values: list[Json] | None) -> Iterator[Json]:
@@ -176,6 +189,11 @@ def _count(value: Json) -> int | None:
     """A count that makes sense, or None: unknown is never 0."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and 0 <= value <= MAX_COUNT else None
+
+
+def _asked(value: Json) -> int | None:
+    """How many requests a value tells of; the name of a model that was asked is one."""
+    return 1 if isinstance(value, str) else _count(value)
 
 
 def _amount(value: Json) -> float | None:

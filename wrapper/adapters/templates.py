@@ -1,4 +1,7 @@
-"""Words with gaps: ``{name}`` is replaced, ``{{`` and ``}}`` stand for braces, other braces are refused."""
+"""Words with gaps: ``{name}`` is replaced, ``{{`` and ``}}`` stand for braces, other braces are refused.
+
+``{name:.8}`` stands for the first eight characters of it.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _PIECE = re.compile(
-    r"(?P<text>[^{}]+)|(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>[a-z][a-z0-9_]*)\}|(?P<bad>[{}])"
+    r"(?P<text>[^{}]+)|(?P<open>\{\{)|(?P<close>\}\})"
+    r"|\{(?P<name>[a-z][a-z0-9_]*)(:\.(?P<length>[1-9]\d{0,3}))?\}|(?P<bad>[{}])"
 )
 
 
 def names(template: str) -> frozenset[str]:
     """The names of the gaps. Raises `ValueError` for a brace that belongs to none."""
-    return frozenset(name for name, _ in _pieces(template) if name)
+    return frozenset(name for name, _, _ in _pieces(template) if name)
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -33,13 +37,13 @@ def fill_quoted(template: str, values: Mapping[str, str]) -> str:
 
 
 def _filled(template: str, values: Mapping[str, str], form: Callable[[str], str]) -> str:
-    return "".join(form(values[name]) if name else text for name, text in _pieces(template))
+    return "".join(form(values[name][:length]) if name else text for name, length, text in _pieces(template))
 
 
-def _pieces(template: str) -> Iterator[tuple[str, str]]:
-    """Pairs of which one is empty: the name of a gap, or literal text."""
+def _pieces(template: str) -> Iterator[tuple[str, int | None, str]]:
+    """The name of a gap and how much of its value is wanted (None: all), or literal text."""
     for piece in _PIECE.finditer(template):
         if piece["bad"]:
             raise ValueError(f"a single {piece['bad']} at character {piece.start() + 1}; write it twice")
         literal = "{" if piece["open"] else "}" if piece["close"] else piece["text"] or ""
-        yield piece["name"] or "", literal
+        yield piece["name"] or "", int(piece["length"]) if piece["length"] else None, literal

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from consilium.config import HUMAN
 from consilium.console import Style, duration
+from consilium.pausing import why
 from wrapper.clean import boundary, clean_line, clean_text
 from wrapper.envelope import LABEL_CHARS, MODERATOR, TOPIC_CHARS
 from wrapper.human.commands import Command
@@ -88,7 +89,7 @@ def _seat(seat: SeatStatus, who: str) -> str:
 def status(console: Console, report: Status, who: str) -> None:
     """Where the debate stands (§5.7), for whoever was away."""
     heading(console, "where the debate stands")
-    reason = f": {clean_line(report.reason, LABEL_CHARS)}" if report.reason else ""
+    reason = f": {clean_line(why(report.reason), LABEL_CHARS)}" if report.reason else ""
     _field(console, "State", f"{report.debate_state}{reason}")
     _field(console, "Phase", str(report.phase))
     _field(console, "Topic", clean_text(report.topic)[:TOPIC_CHARS])

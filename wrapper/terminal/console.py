@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
+from wrapper.adapters.faults import meaning
 from wrapper.clean import clean_line
 from wrapper.prompts import END_TOKEN
 from wrapper.terminal.emulator import Emulator
@@ -133,12 +134,12 @@ class Console:
 
         Before that the client has to be ready. After anything that is raised it has to be ended.
         """
+        self.at_rest = False
         self._emulator.forget()
         self._read = 0
         self.get_ready(alarm)
         self._write(pasted(text), alarm)
         self._wait_until_quiet(PASTE_SECONDS, alarm)
-        self.at_rest = False
         self._press(self._terminal.submit, alarm)
         now = time.monotonic()
         turn = _Turn(began=now, changed=now)
@@ -210,11 +211,13 @@ class Console:
 
     def _check_words(self, turn: _Turn) -> None:
         """Raise what the client is known to mean by what it said in place of an answer."""
-        words = self._words(turn)
-        for known in self._preset.faults:
-            if re.search(known.pattern, words):
-                self.at_rest = True
-                raise self._fault(turn, known.fault, "did not answer", known.prompt_sent)
+        meant = meaning(self._preset, self._words(turn))
+        if meant is not None:
+            self.at_rest = True
+            known, resets_at = meant
+            fault = self._fault(turn, known.fault, "did not answer", known.prompt_sent)
+            fault.resets_at = resets_at
+            raise fault
 
     def _check_bounds(self, turn: _Turn, bounds: Bounds, now: float) -> None:
         if self._read > bounds.output_bytes:
@@ -319,7 +322,7 @@ class Console:
         said = _told([self._words(turn)])
         seen = sum(len(block.encode()) for block in turn.shown.blocks)
         detail = f"{self._preset.executable} {what}: {said or 'it shows nothing'}"
-        return AdapterFault(fault, sent, detail, partial_bytes=seen)
+        return AdapterFault(fault, sent, detail, partial_bytes=seen, refused=tuple(turn.refused))
 
     def _not_ready(self, what: str) -> AdapterFault:
         shown = _told(foot(self._emulator.lines())[-12:])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from council.conformance.provider.script import Figures, Reply
 
 PATH = re.compile(r"/v1/messages$")
+ASCII = False
 NAMED_EVENTS = True
 LAST = None
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from council.conformance.provider.script import Figures, Reply
 
 PATH = re.compile(r"/chat/completions$")
+ASCII = False
 NAMED_EVENTS = False
 LAST = "[DONE]"
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from council.conformance.provider.script import Figures, Reply
 
 PATH = re.compile(r"/v1beta/models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)$")
+ASCII = True
 NAMED_EVENTS = False
 LAST = None
 

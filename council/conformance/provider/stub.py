@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
         PATH: re.Pattern[str]
         """What the path of a model request ends like, its query left out."""
+        ASCII: bool
+        """Whether a stream holds nothing else, other characters being escaped; a client may rely on it."""
         NAMED_EVENTS: bool
         """Whether each event of a stream bears its type as its name."""
         LAST: str | None
@@ -206,8 +208,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         for event in events[: len(events) // 2] if broken else events:
-            # Not ASCII: control characters travel as they would from a provider.
-            data = json.dumps(event, ensure_ascii=False)
+            # Control characters travel as they would from a provider.
+            data = json.dumps(event, ensure_ascii=api.ASCII)
             name = f"event: {event['type']}\n" if api.NAMED_EVENTS else ""
             self.wfile.write(f"{name}data: {data}\n\n".encode("utf-8", "surrogatepass"))
         if api.LAST is not None and not broken:

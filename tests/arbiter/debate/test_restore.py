@@ -21,6 +21,7 @@ from consilium.errors import TranscriptError
 from consilium.messages import (
     DebateState,
     DisconnectPolicy,
+    Fault,
     ForceTurnEnd,
     Inject,
     Kick,
@@ -186,11 +187,12 @@ def test_a_debate_that_had_ended_stays_ended() -> None:
 def test_a_seat_that_was_faulty_keeps_its_own_reason() -> None:
     play = Playbook()
     ada, *_ = play.everybody_joins()
-    play.fails(ada, PromptSent.MAYBE, 812)
+    play.fails(ada, PromptSent.MAYBE, 812, fault=Fault.QUOTA, resets_at="3pm")
     debate = rebuilt(play)
     debate.restart(RESTARTED, 0.0)
     seat = debate.roster.resolve("ada")
-    assert (seat.fault, seat.prompt_sent) == ("client_error: exit 1", PromptSent.MAYBE)
+    assert (seat.fault, seat.prompt_sent) == ("quota: exit 1", PromptSent.MAYBE)
+    assert seat.resets_at == "3pm"
     assert (seat.partial_bytes, seat.active_at) == (812, None), "when it was heard of, no record tells"
 
 

@@ -16,10 +16,12 @@ from consilium.messages import (
     DebatePaused,
     DebateState,
     DisconnectPolicy,
+    Fault,
     ForceTurnEnd,
     Kick,
     Next,
     PromptSent,
+    Resume,
     Terminate,
     TurnRevoked,
     TurnStart,
@@ -182,8 +184,69 @@ def test_a_client_fault_pauses_at_once_and_is_not_a_skip() -> None:
     assert play.state() is DebateState.PAUSED
     assert play.turns()[0].outcome is TurnOutcome.FAILED
     (fault,) = play.events(EventName.PARTICIPANT_FAULT)
-    assert fault.data == {"reason": "client_error: exit 1", "prompt_sent": "no", "partial_bytes": None}
+    assert fault.data == {
+        "reason": "client_error: exit 1",
+        "prompt_sent": "no",
+        "partial_bytes": None,
+        "resets_at": None,
+    }
+    assert play.turns()[0].fault is Fault.CLIENT_ERROR
     assert play.sent(Context) == []
+
+
+@pytest.mark.parametrize("back", ["2026-11-30T18:30:00Z", "3pm (Europe/Rome)", None])
+@pytest.mark.parametrize("blind", [False, True])
+def test_a_quota_that_is_used_up_is_a_pause_of_its_own_kind(back: str | None, blind: bool) -> None:
+    play = Playbook(**({"identity_visible": False} if blind else {}))
+    ada, bob, _ = play.everybody_joins()
+    play.fails(ada, PromptSent.YES, fault=Fault.QUOTA, resets_at=back)
+    assert play.state() is DebateState.PAUSED
+    assert play.turns()[0].fault is Fault.QUOTA
+    (paused,) = play.events(EventName.DEBATE_PAUSED)
+    who = participant(ada)
+    assert paused.data == {"reason": "quota_exhausted", "seats": [who], "resets_at": back}
+    whole = DebatePaused(reason="quota_exhausted", missing=(who,), resets_at=back)
+    assert play.sent(DebatePaused, ada) == [whole]
+    # Decision 9: the words are those of one seat's client, and would tell which.
+    assert play.sent(DebatePaused, bob) == [DebatePaused(reason="quota_exhausted") if blind else whole]
+    status = play.status()
+    assert status.reason == "quota_exhausted"
+    assert [seat.resets_at for seat in status.seats] == [back, None, None]
+    play.commands(Resume())
+    assert play.was_given_the_floor(ada), "the operator has waited, so the turn is given again"
+    assert play.status().seats[0].resets_at is None
+
+
+def test_another_fault_says_nothing_of_a_quota() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.fails(ada, fault=Fault.STALLED)
+    (paused,) = play.events(EventName.DEBATE_PAUSED)
+    assert (paused.data["reason"], paused.data["resets_at"]) == ("participant_failed", None)
+
+
+REFUSED = ("Bash: touch /etc/x", "Read: /etc/shadow")
+
+
+def test_what_a_client_was_not_allowed_to_do_is_on_the_record_however_its_turn_ended() -> None:
+    play = Playbook()
+    ada, bob, cyn = play.everybody_joins()
+    play.says(ada, "I could not look.")
+    play.ends(ada, speech=True, refused=REFUSED)
+    play.ends(bob, refused=REFUSED[:1])
+    play.fails(cyn, refused=REFUSED[1:])
+    assert [(turn.outcome, turn.refused) for turn in play.turns()] == [
+        (TurnOutcome.SPEECH, REFUSED),
+        (TurnOutcome.SKIP, REFUSED[:1]),
+        (TurnOutcome.FAILED, REFUSED[1:]),
+    ]
+
+
+def test_a_turn_that_was_refused_nothing_says_so() -> None:
+    play = Playbook()
+    ada, *_ = play.everybody_joins()
+    play.speaks(ada, "Well.")
+    assert (play.turns()[0].refused, play.turns()[0].fault) == ((), None)
 
 
 def test_an_open_turn_may_finish_while_the_debate_is_paused_by_another_seat() -> None:

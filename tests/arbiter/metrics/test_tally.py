@@ -14,7 +14,7 @@ from arbiter.metrics.catalogue import TURN_SECONDS
 from arbiter.metrics.tally import MOST_SEATS, OTHER, Spread, Tally
 from arbiter.observe import NOBODY, Observer
 from consilium.errors import ErrorCode
-from consilium.messages import Meta, Phase, Usage
+from consilium.messages import Fault, Meta, Phase, Usage
 from consilium.records import TurnOutcome, TurnRecord
 
 
@@ -61,6 +61,14 @@ def test_a_failed_turn_costs_what_it_cost() -> None:
     assert counted.tokens["ada_AB12CD34", "in"] == 11
     assert counted.cached["ada_AB12CD34"] == 5
     assert counted.usd["ada_AB12CD34"] == 2.0
+
+
+def test_a_turn_that_failed_is_counted_by_what_failed() -> None:
+    counted = Tally()
+    counted.turn_ended(turn(outcome=TurnOutcome.FAILED, fault=Fault.QUOTA))
+    counted.turn_ended(turn(outcome=TurnOutcome.FAILED, fault=Fault.QUOTA))
+    counted.turn_ended(turn(outcome=TurnOutcome.REVOKED))
+    assert counted.faults == {("ada_AB12CD34", "quota"): 2}
 
 
 def test_a_label_does_not_grow_with_the_debate() -> None:
@@ -121,6 +129,7 @@ def test_a_copy_does_not_change_with_what_happens_after() -> None:
 def test_a_copy_has_everything() -> None:
     counted = Tally()
     counted.turn_ended(turn(usage=Usage(tokens_in=5, tokens_cached=1, usd=1, first_byte_ms=9)))
+    counted.turn_ended(turn(outcome=TurnOutcome.FAILED, fault=Fault.STALLED))
     counted.seat_gone("bob", 3.0)
     counted.heartbeat_returned("ada", 0.1)
     counted.refused(ErrorCode.TIMEOUT)

@@ -88,7 +88,7 @@ def test_where_the_debate_stands() -> None:
     )
     said = told(report)
     for words in (
-        "State    RUNNING: operator",
+        "State    RUNNING: an operator paused it",
         "Turns    187; 63 since you last spoke",
         "Cost     412,000 tokens of 500,000, $1.50, 1 h 11 min",
         "Seat     you; active; 3 turns",

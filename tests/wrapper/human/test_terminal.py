@@ -13,7 +13,6 @@ import anyio
 import pyte
 import pytest
 
-from consilium.config import KeyCommand
 from consilium.errors import AdapterFault
 from wrapper.adapters.presets import load_person
 from wrapper.human import tty
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 PATIENCE = 20.0
-KEYS: dict[KeyCommand, str] = dict(load_person("human").person.keys)
+KEYS = {str(command): key for command, key in load_person("human").person.keys.items()}
 
 
 class Desk:
