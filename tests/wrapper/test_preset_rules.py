@@ -107,7 +107,12 @@ MISTAKES = [
         'turn = "restore"',
         "state.chat: the files that chat.turn = restore puts back",
     ),
-    ("llm", "[state]", '[state]\nchat = ["logs.db"]', "state.chat: the files that chat.turn = restore puts"),
+    (
+        "codex",
+        "[state]",
+        '[state]\nchat = ["logs.db"]',
+        "state.chat: the files that chat.turn = restore puts",
+    ),
     ("codex", "pattern = '[a-z]+'", "pattern = '[a-z+'", "settings.effort.pattern: unterminated"),
     ("codex", 'each = "/models"', 'each = "models"', "state.derived.catalog.json.each: "),
     ("llm", 'id = "/0/conv', 'id = "x/0/conv', "answer: id: x/0/conversation_id: the format json has one"),
@@ -156,7 +161,7 @@ MISTAKES = [
         "claude",
         "[conformance.files]",
         '[conformance.faults.cut]\nfault = "client_error"\nprompt_sent = "no"\n[conformance.files]',
-        "conformance.faults.cut: prompt_sent: yes or maybe; the provider was asked",
+        "conformance.faults.cut: prompt_sent: yes or maybe",
     ),
 ]
 
