@@ -108,6 +108,19 @@ OPENCODE_WORDS = {
     "empty": "gave an empty answer",
 }
 
+KIMI_WORDS = {
+    "400": "400 the stub was told to answer 400",
+    "401": "Authentication required: 401 the stub was told",
+    "403": "Authentication required: 403 the stub was told",
+    "404": "404 the stub was told to answer 404",
+    "429": "429 the stub was told to answer 429",
+    "500": "500 the stub was told to answer 500",
+    "529": "529 the stub was told to answer 529",
+    "quota": "nothing is left of what was paid for",
+    "cut": "its output breaks off",
+    "empty": "The API returned an empty response",
+}
+
 CLIENTS = {
     client.preset: client
     for client in (
@@ -131,6 +144,7 @@ CLIENTS = {
             programs="node_modules/opencode-linux-x64-baseline/bin",
             not_applicable=frozenset({"overlong-prompt-is-refused"}),
         ),
+        Client("kimi", "kimi", KIMI_WORDS, "Authentication required"),
     )
 }
 

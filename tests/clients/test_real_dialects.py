@@ -25,7 +25,7 @@ NEW = "0a1b2c3d-1111-4000-8000-0a1b2c3d4e5f"
 
 
 async def run(adapter: NativeAdapter, argv: tuple[str, ...], prompt: bytes) -> sandbox.Completed:
-    return await sandbox.run(adapter._command(argv, prompt), sandbox.Bounds(overall=60))
+    return await sandbox.run(adapter._turn_command(argv, prompt), sandbox.Bounds(overall=60))
 
 
 def dialect(adapter: NativeAdapter, done: sandbox.Completed) -> dict[str, Any]:
