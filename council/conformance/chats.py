@@ -17,7 +17,7 @@ from council.conformance.verdicts import NotApplicable, need, need_fault, need_t
 from wrapper.adapters import chats, templates
 from wrapper.adapters.keeping import CHAT_FILE
 from wrapper.adapters.native import NativeAdapter
-from wrapper.prompts import END_RULE
+from wrapper.prompts import END_RULE, END_TOKEN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,8 +260,8 @@ def need_seen(turn: Turn, number: int) -> None:
 
 
 def bare(text: str) -> str:
-    """What was asked, without what an adapter puts ahead of it."""
-    text = _MARK.sub("", text.strip())
+    """What was asked or answered, without what an adapter puts ahead of it or takes away behind it."""
+    text = _MARK.sub("", text.strip()).removesuffix(END_TOKEN)
     return text.removeprefix(SYSTEM).strip().removeprefix(END_RULE).strip()
 
 

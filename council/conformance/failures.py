@@ -12,8 +12,7 @@ from council.conformance.verdicts import NotApplicable, need, need_fault
 if TYPE_CHECKING:
     from consilium.errors import AdapterFault
     from council.conformance.bench import Bench, Room
-    from council.conformance.chats import need_seen
-from council.conformance.verdicts import Turn
+    from council.conformance.verdicts import Turn
 
 REFUSED = (Fault.CLIENT_ERROR, PromptSent.YES)
 
