@@ -133,6 +133,22 @@ def run_blocking(command: Command, bounds: Bounds) -> Completed:
     return outcome
 
 
+def run_attended(command: Command) -> int:
+    """Run ``command`` on our own terminal, for the person who sits there; return its exit code.
+
+    It has our standard streams and our session, so that it can ask and be interrupted; all else is as for a
+    turn. Blocks. Raises `AdapterFault` if it cannot be started.
+    """
+    mark = secrets.token_hex(16)
+    process = _start(command, mark, attended=True)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the client's
+    try:
+        return process.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _end(process, mark, command)
+
+
 @contextmanager
 def _alarm() -> Iterator[int]:
     descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -177,23 +193,24 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
     )
 
 
-def _start(command: Command, mark: str) -> subprocess.Popen[bytes]:
+def _start(command: Command, mark: str, *, attended: bool = False) -> subprocess.Popen[bytes]:
     name, *rest = command.argv
     client = shutil.which(name, path=command.env.get("PATH", os.defpath))
     if client is None:
         raise _not_started(f"{name} is not installed, or not on the PATH that the client gets")
     prefix = _prefix(command)
+    stream = None if attended else subprocess.PIPE
     try:
         return subprocess.Popen(  # noqa: S603 - no shell; what runs is the preset's choice
             [*prefix, client, *rest],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=stream,
+            stdout=stream,
+            stderr=stream,
             bufsize=0,
             env={**command.env, RUN_VARIABLE: mark},
             # Another user's folder is not ours to enter: its own process goes there.
             cwd="/" if command.confinement.client else command.cwd,
-            start_new_session=True,
+            start_new_session=not attended,
         )
     except (OSError, ValueError) as error:
         # A missing folder, too long an argument list, a NUL in an argument: named as what they are.

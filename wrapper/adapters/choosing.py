@@ -79,18 +79,26 @@ async def client(choice: Choice) -> Made:
     return await factory(choice)
 
 
-async def _native(choice: Choice) -> Made:
-    participant, limits, confined = choice.participant, choice.limits, choice.confined
-    assert confined is not None, "a client is always confined in some way"
+def native(
+    participant: Participant,
+    limits: Limits,
+    confined: Confinement,
+    *,
+    state: Path,
+    model_url: str | None = None,
+    cwd: Path | None = None,
+    stand_ins: Mapping[str, str] | None = None,
+) -> tuple[Preset, NativeAdapter]:
+    """The seat's client as it is called once a turn, and its preset; see `Choice`. Raises `UserError`.
+
+    ``stand_ins`` are settings for a client that is looked at and not asked for a turn.
+    """
     preset = load_preset(participant.preset)
-    _check_model(participant, preset, embedded=bool(choice.model_url))
-    environment = {**os.environ, **({MODEL_URL: choice.model_url} if choice.model_url else {})}
-    settings = preset.settings_from(environment)
-    settings |= {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
+    environment = {**os.environ, **({MODEL_URL: model_url} if model_url else {})}
     adapter = NativeAdapter(
         preset,
-        settings,
-        choice.state,
+        {**(stand_ins or {}), **_settings(participant, preset, environment)},
+        state,
         environment=environment,
         bounds=Bounds(
             overall=limits.turn_seconds,
@@ -98,11 +106,32 @@ async def _native(choice: Choice) -> Made:
             stall=limits.stall_seconds,
         ),
         profile=participant.harness_profile,
-        cwd=choice.cwd,
+        cwd=cwd,
         passed=participant.env,
         confinement=confined,
     )
-    values = preset.complete(settings)
+    return preset, adapter
+
+
+def _settings(participant: Participant, preset: Preset, environment: Mapping[str, str]) -> dict[str, str]:
+    settings = preset.settings_from(environment)
+    return settings | {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
+
+
+async def _native(choice: Choice) -> Made:
+    participant, confined = choice.participant, choice.confined
+    assert confined is not None, "a client is always confined in some way"
+    _check_model(participant, load_preset(participant.preset), embedded=bool(choice.model_url))
+    preset, adapter = native(
+        participant,
+        choice.limits,
+        confined,
+        state=choice.state,
+        model_url=choice.model_url,
+        cwd=choice.cwd,
+    )
+    environment = {**os.environ, **({MODEL_URL: choice.model_url} if choice.model_url else {})}
+    values = preset.complete(_settings(participant, preset, environment))
     version = await adapter.version()
     if preset.version.is_newer(version):
         log.warning(
