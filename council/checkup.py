@@ -26,7 +26,7 @@ from wrapper.login import entry
 from wrapper.roles import find_role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from consilium.config import Participant
     from consilium.messages import Usage
@@ -161,7 +161,7 @@ async def examine(
                 model_url=os.environ.get(MODEL_URL),
                 stand_ins=dict.fromkeys(unset, UNSET),
             )
-            await _examine(preset, adapter, finding)
+            await _examine(preset, adapter, finding, lambda: _way_in(preset, finding, participant, council))
         except UserError as error:
             finding.troubles.append(Trouble(error.message, error.hint))
             return
@@ -189,7 +189,9 @@ def _cwd(participant: Participant, council: Path | None) -> Path | None:
     return Path.cwd() if council is None else council.absolute().parent / (participant.cwd or "")
 
 
-async def _examine(preset: Preset, adapter: NativeAdapter, finding: Finding) -> None:
+async def _examine(
+    preset: Preset, adapter: NativeAdapter, finding: Finding, way_in: Callable[[], str]
+) -> None:
     finding.path = shutil.which(preset.executable, path=adapter.environment["PATH"]) or ""
     finding.version = await adapter.version()
     if preset.version.is_newer(finding.version):
@@ -204,20 +206,19 @@ async def _examine(preset: Preset, adapter: NativeAdapter, finding: Finding) -> 
     state = {True: "yes", False: "no", None: "unknown"}[found.known]
     finding.login = f"{state}: {found.how}"
     if found.known is False:
-        finding.troubles.append(Trouble(f"not logged in: {found.how}", _way_in(preset, finding.name)))
+        finding.troubles.append(Trouble(f"not logged in: {found.how}", way_in()))
 
 
-def _way_in(preset: Preset, name: str) -> str:
+def _way_in(preset: Preset, finding: Finding, participant: Participant, council: Path | None) -> str:
     """How to be logged in, in the words that a person can type."""
     assert preset.login is not None
     ways = []
     if preset.login.variables:
         ways.append(f"set {preset.login.variables[0]}, and name it in the participant's `env`")
-    if preset.login.argv:
-        own = " ".join((preset.executable, *preset.login.argv))
-        ways.append(
-            f"`consilium seat login {name}` for a seat of its own, `{own}` for harness_profile native"
-        )
+    if preset.login.argv and participant.harness_profile == "native":
+        ways.append(f"`{' '.join((preset.executable, *preset.login.argv))}`")
+    elif preset.login.argv:
+        ways.append(f"`consilium seat login {finding.name} --council {council} --state DIR`")
     return "; or ".join(ways)
 
 
