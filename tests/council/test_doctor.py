@@ -1,4 +1,4 @@
-"""`consilium doctor`: what a machine has, what it lacks, and the next step; with stand-ins for the programs."""
+"""`consilium doctor`: what a machine has, what it lacks, and the next step; with stand-in programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 from consilium.errors import UserError
 from council import checkup, doctor
 from council.checkup import Machine
+from wrapper import login
 from wrapper.adapters.presets import load_preset
+from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
     pass
@@ -92,11 +94,7 @@ def test_a_client_that_is_logged_in_is_usable(programs: Path, capsys: pytest.Cap
     assert claude["login"] == "yes: says `claude auth status`"
     assert claude["probe"] == ""
     assert clients["human"]["usable"] is True
-    assert machine == {
-        "landlock": machine["landlock"],
-        "nft": bool(shutil.which("nft")),
-        "docker": machine["docker"],
-    }
+    assert machine["nft"] == bool(shutil.which("nft"))
 
 
 def test_a_client_without_a_login_is_told_both_ways(
@@ -125,10 +123,7 @@ def test_a_key_in_the_environment_is_a_login_that_nobody_has_tried(
 def test_a_client_that_hangs_when_it_is_asked_is_unknown(
     programs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "wrapper.login.STATUS_BOUNDS",
-        checkup.PLAIN and __import__("wrapper.sandbox").sandbox.Bounds(overall=0.3),
-    )
+    monkeypatch.setattr(login, "STATUS_BOUNDS", Bounds(overall=0.3))
     install(programs, logged_in="sleep 30")
     code, clients, _ = looked(capsys, "claude")
     assert (code, clients["claude"]["login"]) == (0, "unknown: nothing says `claude auth status`")

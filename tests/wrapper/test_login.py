@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from pathlib import Path
 
 import pexpect
 import pytest
@@ -12,9 +13,6 @@ import pytest
 from consilium import cli
 from consilium.completion import tree
 from wrapper.adapters.logins import Login
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLAUDE = """\
 #!/bin/sh
@@ -27,7 +25,7 @@ case "$*" in
     printf 'Paste code: '; read -r code
     [ "$code" = good ] || exit 3
     echo "$code" > "$CLAUDE_CONFIG_DIR/login"
-    sleep 600 & ;;
+    sleep 617.25 & ;;
 esac
 """
 
@@ -70,19 +68,16 @@ def test_the_login_lands_where_the_seat_finds_it(folder: Path) -> None:
     code, said = log_in(folder, "good")
     assert (code, "ada: claude is logged in (says `claude auth status`)" in said) == (0, True), said
     assert (folder / "state" / "home" / "login").read_text() == "good\n"
-    sleeping = [line for line in commands() if line == "sleep 600"]
+    sleeping = [line for line in commands() if line == "sleep 617.25"]
     assert sleeping == [], "nothing of it is left"
 
 
 def commands() -> list[str]:
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline", "rb") as file:
-                    found.append(file.read().replace(b"\0", b" ").decode().strip())
-            except OSError:
-                continue
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip())
     return found
 
 
