@@ -103,6 +103,9 @@ class Roster(Section):
 HUMAN = "human"
 """The adapter, the preset and the brand of a person."""
 
+PEXPECT = "pexpect"
+"""The adapter of a client that is used in a terminal; its model has to end its answers with a token (§12)."""
+
 _OF_A_PERSON = ("timeout_s", "keys")
 _OF_A_CLIENT = ("model", "effort", "harness_profile", "cwd", "env", "isolation")
 

@@ -18,7 +18,8 @@ import anyio
 from consilium.config import HUMAN, Limits
 from consilium.errors import AdapterFault, UserError
 from council.builtin import EMBEDDED_PRESET
-from wrapper.adapters.choosing import MODEL_URL, native
+from wrapper.adapters.choosing import Choice, program
+from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
 from wrapper.isolation import launcher
 from wrapper.isolation.confinement import PLAIN
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from consilium.config import Participant
     from consilium.messages import Usage
-    from wrapper.adapters.native import NativeAdapter
     from wrapper.adapters.presets import Preset
 
 PERSON = "a person"
@@ -141,7 +141,7 @@ async def examine(
         return
     preset = load_preset(participant.preset)
     finding.preset, finding.program = preset.name, preset.executable
-    finding.known_good, finding.profiles = preset.version.known_good, tuple(preset.profiles)
+    finding.known_good, finding.profiles = preset.version.known_good or "", tuple(preset.profiles)
     unset = _unset(preset, participant)
     by_others = council is None or preset.name == EMBEDDED_PRESET
     for name in unset:
@@ -152,15 +152,14 @@ async def examine(
         finding.troubles.append(Trouble(f"a seat needs the setting {name}{also}", step, weight))
     with tempfile.TemporaryDirectory(prefix="consilium-doctor-") as folder:
         try:
-            _, adapter = native(
+            choice = Choice(
                 participant,
                 Limits(turn_seconds=PROBE_SECONDS),
                 PLAIN,
                 state=Path(folder) / "seat" if state is None else state,
                 cwd=_cwd(participant, council),
-                model_url=os.environ.get(MODEL_URL),
-                stand_ins=dict.fromkeys(unset, UNSET),
             )
+            adapter = program(choice, NativeAdapter, preset, dict.fromkeys(unset, UNSET))
             await _examine(preset, adapter, finding, lambda: _way_in(preset, finding, participant, council))
         except UserError as error:
             finding.troubles.append(Trouble(error.message, error.hint))

@@ -18,15 +18,18 @@ PURE = (
     "consilium/naming.py,consilium/pausing.py",
     "council/course.py,council/plan.py,council/status.py,council/summary.py",
     "council/tally.py,council/telling.py",
+    "council/conformance/table.py,council/conformance/verdicts.py",
     "pki/build.py,pki/index.py,pki/listing.py,pki/names.py,pki/revocation.py,pki/wanted.py",
     "wrapper/adapters/chats.py,wrapper/adapters/faults.py,wrapper/adapters/parts.py,wrapper/adapters/reading.py",
-    "wrapper/adapters/people.py,wrapper/adapters/templates.py",
+    "wrapper/adapters/people.py,wrapper/adapters/templates.py,wrapper/adapters/trying.py",
     "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/floor.py,wrapper/prompts.py",
     "wrapper/human/commands.py,wrapper/human/draft.py,wrapper/human/keys.py,wrapper/human/pages.py",
     "wrapper/presence.py,wrapper/telling.py",
     "wrapper/egress/hello.py,wrapper/egress/request.py,wrapper/egress/verdicts.py",
     "wrapper/isolation/attempts.py,wrapper/isolation/fence.py,wrapper/isolation/launch.py",
     "wrapper/reconnection.py,wrapper/refusals.py,wrapper/turn.py",
+    "wrapper/adapters/screens.py,wrapper/terminal/emulator.py,wrapper/terminal/keys.py",
+    "wrapper/terminal/queries.py,wrapper/terminal/reading.py,wrapper/terminal/stream.py",
 )
 
 GATES = ((",".join(PURE), 100), ("consilium/*,arbiter/*,wrapper/*,pki/*,council/*", 90))

@@ -17,7 +17,9 @@ import anyio
 from consilium.config import HUMAN
 from consilium.errors import AdapterFault, UserError
 from consilium.settings import load_council
-from wrapper.adapters.choosing import native
+from wrapper.adapters.choosing import Choice, program
+from wrapper.adapters.native import NativeAdapter
+from wrapper.adapters.presets import load_preset
 from wrapper.clean import clean_line
 from wrapper.isolation.confinement import add_options, confinement
 from wrapper.sandbox import Bounds
@@ -25,7 +27,7 @@ from wrapper.sandbox import Bounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wrapper.adapters.native import NativeAdapter
+    from wrapper.adapters.client import ClientAdapter
     from wrapper.adapters.presets import Preset
 
 STATUS_BOUNDS = Bounds(overall=60, output_bytes=64 * 1024)
@@ -42,7 +44,7 @@ class Entry:
     how: str
 
 
-async def entry(preset: Preset, adapter: NativeAdapter) -> Entry:
+async def entry(preset: Preset, adapter: ClientAdapter) -> Entry:
     """Look whether the client of ``adapter`` is logged in. No provider is asked."""
     login = preset.login
     if login is None:
@@ -60,7 +62,7 @@ async def entry(preset: Preset, adapter: NativeAdapter) -> Entry:
     return Entry(known=False, how=f"no key is passed to it{none}")
 
 
-async def _asked(executable: str, arguments: Sequence[str], adapter: NativeAdapter) -> Entry:
+async def _asked(executable: str, arguments: Sequence[str], adapter: ClientAdapter) -> Entry:
     """What the client itself says."""
     says = f"says `{' '.join((executable, *arguments))}`"
     try:
@@ -108,12 +110,17 @@ def main(argv: list[str]) -> int:
         raise UserError(f"{options.name} is a person, who has no client to log in")
     confined = confinement(options, participant.isolation, os.environ)
     cwd = options.council.absolute().parent / (participant.cwd or "")
-    preset, adapter = native(
-        participant,
-        council.limits,
-        confined,
-        state=options.state.absolute(),
-        cwd=cwd if participant.harness_profile == "native" else None,
+    preset = load_preset(participant.preset)
+    adapter = program(
+        Choice(
+            participant,
+            council.limits,
+            confined,
+            state=options.state.absolute(),
+            cwd=cwd if participant.harness_profile == "native" else None,
+        ),
+        NativeAdapter,
+        preset,
     )
     if preset.login is None or not preset.login.argv:
         raise UserError(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import anyio
 import orjson
 
-from consilium.config import HUMAN
+from consilium.config import HUMAN, PEXPECT
 from consilium.credentials import Credentials
 from consilium.dumps import forbid_core_dumps
 from consilium.errors import UserError
@@ -119,6 +119,11 @@ def parser() -> argparse.ArgumentParser:
     )
     add_options(own)
     own.add_argument(
+        "--if-listed",
+        action="store_true",
+        help="end at once, as if it were done, where the council file has no participant NAME",
+    )
+    own.add_argument(
         "--give-up-after",
         type=seconds,
         default=GIVE_UP_AFTER,
@@ -144,7 +149,10 @@ def main(argv: list[str]) -> int:
     if argv[:1] == ["login"]:
         return login.main(argv[1:])
     forbid_core_dumps()
-    end = anyio.run(_live, parser().parse_args(argv))
+    options = parser().parse_args(argv)
+    if options.if_listed and not _is_listed(options):
+        return 0
+    end = anyio.run(_live, options)
     code = EXIT_CODES[end.outcome]
     log.log(logging.ERROR if code else logging.INFO, "%s", clean_line(end.reason, REASON_CHARS))
     return code
@@ -185,7 +193,7 @@ async def _live(options: argparse.Namespace) -> End:
     meta = meta.model_copy(update=role)
     plan = Plan(
         reg=_registration(council, participant.name, meta),
-        system_prompt=system_prompt(prompt, end_token=False),
+        system_prompt=system_prompt(prompt, end_token=participant.adapter == PEXPECT),
         address=address,
         context=first,
         renew=context,
@@ -205,6 +213,15 @@ async def _live(options: argparse.Namespace) -> End:
         handler.setLevel(logging.INFO)
         tasks.cancel_scope.cancel()
     return end
+
+
+def _is_listed(options: argparse.Namespace) -> bool:
+    """Whether the council has a seat for us; says so where it has none."""
+    listed = options.name in {seat.name for seat in load_council(options.council).participants}
+    if not listed:
+        _log_to_stderr(options.name)
+        log.info("no seat of this name is in the council file: there is nothing to do")
+    return listed
 
 
 def _participant(council: Council, name: str) -> Participant:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from consilium.errors import UserError
+from consilium.settings import load_council
 from council import checkup, doctor
 from council.checkup import Machine
 from wrapper import login
@@ -195,7 +196,7 @@ def test_the_seats_of_a_council_file_are_looked_at_as_they_are(
 def test_strict_isolation_needs_what_it_needs(tmp_path: Path) -> None:
     file = tmp_path / "council.yaml"
     file.write_text(COUNCIL + "  - {name: bob, preset: llm, isolation: strict}\n")
-    (seat,) = doctor.load_council(file).participants
+    (seat,) = load_council(file).participants
     with_all = Machine(landlock=4, nft=True, docker=True)
     assert list(checkup.check_seat(seat, file, with_all)) == []
     (trouble,) = checkup.check_seat(seat, file, Machine(landlock=4, nft=False, docker=True))

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from consilium.config import HUMAN
 from consilium.messages import Fault
-from wrapper.adapters import logins, parts, places, trying
+from wrapper.adapters import logins, parts, places, screens, trying
 from wrapper.adapters.presets import Preset, load_preset
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,8 @@ TABLES: dict[str, type[BaseModel]] = {
     "faults": parts.KnownFault,
     "network": parts.Network,
     "login": logins.Login,
+    "terminal": screens.Terminal,
+    "terminal.dialogs": screens.Dialog,
     "conformance": trying.Conformance,
     "conformance.faults.ACT": trying.Told,
 }
@@ -48,12 +50,21 @@ def test_every_preset_is_shown_as_it_is() -> None:
         [
             f"`{preset.name}`",
             f"`{preset.executable}`",
-            preset.version.known_good,
+            preset.version.known_good or "never",
             preset.chat.id,
             preset.chat.turn,
             ", ".join(preset.profiles),
         ]
         for preset in presets
+    ]
+
+
+def test_it_says_who_can_be_used_in_a_terminal() -> None:
+    lost, kept = "the chat is lost", "the same chat"
+    assert rows("terminals") == [
+        [f"`{preset.name}`", ", ".join(terminal.harness), kept if terminal.next else lost]
+        for preset in map(load_preset, PRESETS)
+        if (terminal := preset.terminal) is not None
     ]
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from consilium.config import HUMAN
+from consilium.config import HUMAN, PEXPECT
 from consilium.errors import UserError
 from consilium.messages import Meta
+from wrapper.adapters.client import ClientAdapter
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
 from wrapper.clean import clean_line
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 
     from consilium.config import Limits, Participant
     from wrapper.adapters.base import ParticipantAdapter
+    from wrapper.adapters.interactive import PexpectAdapter
     from wrapper.adapters.presets import Preset
     from wrapper.isolation.confinement import Confinement
 
     Made = tuple[ParticipantAdapter, Meta]
+
+Program = TypeVar("Program", bound=ClientAdapter)
 
 log = logging.getLogger("consilium.seat")
 
@@ -66,79 +70,79 @@ class Choice:
         self.cwd = cwd
         self.brief = brief
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The wrapper's, with the model server that was named."""
+        return {**os.environ, **({MODEL_URL: self.model_url} if self.model_url else {})}
+
 
 async def client(choice: Choice) -> Made:
     """The seat's client or person, found to be there, and what the seat says of it. Raises `UserError`."""
-    factory = FACTORIES.get(choice.participant.adapter)
-    if factory is None:
-        raise UserError(
-            f"{choice.participant.name}: a seat with adapter: {choice.participant.adapter} cannot be run by "
-            "this command",
-            hint="adapter: native drives a client by its non-interactive mode, adapter: human asks a person",
-        )
-    return await factory(choice)
+    return await FACTORIES[choice.participant.adapter](choice)
 
 
-def native(
-    participant: Participant,
-    limits: Limits,
-    confined: Confinement,
-    *,
-    state: Path,
-    model_url: str | None = None,
-    cwd: Path | None = None,
-    stand_ins: Mapping[str, str] | None = None,
-) -> tuple[Preset, NativeAdapter]:
-    """The seat's client as it is called once a turn, and its preset; see `Choice`. Raises `UserError`.
+async def _native(choice: Choice) -> Made:
+    return await _program(choice, NativeAdapter, load_preset(choice.participant.preset))
+
+
+async def _pexpect(choice: Choice) -> Made:
+    """A screen tells no counters, whatever the client tells elsewhere."""
+    from wrapper.adapters.interactive import PexpectAdapter  # noqa: PLC0415 - other seats need no emulator
+
+    preset = load_preset(choice.participant.preset)
+    adapter, meta = await _program(choice, PexpectAdapter, preset)
+    return adapter, meta.model_copy(update={"reports_usage": False})
+
+
+def program(
+    choice: Choice, adapter_class: type[Program], preset: Preset, stand_ins: Mapping[str, str] | None = None
+) -> Program:
+    """The seat's client, not looked for yet. Raises `UserError`.
 
     ``stand_ins`` are settings for a client that is looked at and not asked for a turn.
     """
-    preset = load_preset(participant.preset)
-    environment = {**os.environ, **({MODEL_URL: model_url} if model_url else {})}
-    adapter = NativeAdapter(
+    limits, participant, confined = choice.limits, choice.participant, choice.confined
+    assert confined is not None, "a client is always confined in some way"
+    return adapter_class(
         preset,
-        {**(stand_ins or {}), **_settings(participant, preset, environment)},
-        state,
-        environment=environment,
+        {**(stand_ins or {}), **_settings(choice, preset)},
+        choice.state,
+        environment=choice.environment,
         bounds=Bounds(
             overall=limits.turn_seconds,
             first_byte=limits.first_byte_seconds,
             stall=limits.stall_seconds,
         ),
         profile=participant.harness_profile,
-        cwd=cwd,
+        cwd=choice.cwd,
         passed=participant.env,
         confinement=confined,
     )
-    return preset, adapter
 
 
-def _settings(participant: Participant, preset: Preset, environment: Mapping[str, str]) -> dict[str, str]:
-    settings = preset.settings_from(environment)
-    return settings | {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
+def _settings(choice: Choice, preset: Preset) -> dict[str, str]:
+    settings = preset.settings_from(choice.environment)
+    given = {key: getattr(choice.participant, key) for key in ("model", "effort")}
+    return settings | {key: value for key, value in given.items() if value}
 
 
-async def _native(choice: Choice) -> Made:
+async def _program(
+    choice: Choice, adapter_class: type[NativeAdapter | PexpectAdapter], preset: Preset
+) -> Made:
     participant, confined = choice.participant, choice.confined
-    assert confined is not None, "a client is always confined in some way"
-    _check_model(participant, load_preset(participant.preset), embedded=bool(choice.model_url))
-    preset, adapter = native(
-        participant,
-        choice.limits,
-        confined,
-        state=choice.state,
-        model_url=choice.model_url,
-        cwd=choice.cwd,
-    )
-    environment = {**os.environ, **({MODEL_URL: choice.model_url} if choice.model_url else {})}
-    values = preset.complete(_settings(participant, preset, environment))
+    _check_model(participant, preset, embedded=bool(choice.model_url))
+    adapter = program(choice, adapter_class, preset)
+    values = preset.complete(_settings(choice, preset))
     version = await adapter.version()
     if preset.version.is_newer(version):
+        tried = preset.version.known_good
         log.warning(
-            "%s %s is newer than %s, the last that was tried with it; watch its first turns",
+            "%s %s %s; watch its first turns",
             preset.executable,
             clean_line(version, LABEL_CHARS),
-            preset.version.known_good,
+            f"is newer than {tried}, the last that was tried with it"
+            if tried
+            else "was never run with its preset, which is written from its documentation",
         )
     meta = Meta(
         brand=_label(preset.brand),
@@ -147,7 +151,7 @@ async def _native(choice: Choice) -> Made:
         adapter=participant.adapter,
         cli_version=_label(version),
         harness_profile=participant.harness_profile,
-        isolation=confined.isolation,
+        isolation=None if confined is None else confined.isolation,
         reports_usage=preset.reports_usage,
     )
     return adapter, meta
@@ -168,7 +172,11 @@ async def _human(choice: Choice) -> Made:
     return adapter, Meta(brand=_label(preset.brand), adapter=HUMAN)
 
 
-FACTORIES: Mapping[str, Callable[[Choice], Awaitable[Made]]] = {"native": _native, HUMAN: _human}
+FACTORIES: Mapping[str, Callable[[Choice], Awaitable[Made]]] = {
+    "native": _native,
+    PEXPECT: _pexpect,
+    HUMAN: _human,
+}
 
 
 def _check_model(participant: Participant, preset: Preset, *, embedded: bool) -> None:

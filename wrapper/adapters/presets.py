@@ -38,6 +38,7 @@ from wrapper.adapters.parts import (
 )
 from wrapper.adapters.people import PersonPreset
 from wrapper.adapters.places import AnswerPlaces
+from wrapper.adapters.screens import Terminal
 from wrapper.adapters.trying import Conformance
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ ID_GAP = "id"
 
 NEW_ID_GAP = "new_id"
 """What a template names where the id of the chat is ours to choose."""
+
+PROMPT_GAP = "prompt"
+"""What `run.form` names, and nothing else."""
 
 HARNESS, OPTIONS = "{harness}", "{options}"
 """Whole arguments that stand for the arguments of the harness profile, and of the settings."""
@@ -81,6 +85,7 @@ class Preset(Part):
     faults: tuple[KnownFault, ...] = ()
     network: Network
     login: Login | None = None
+    terminal: Terminal | None = None
     conformance: Conformance | None = None
 
     @model_validator(mode="after")
@@ -95,6 +100,17 @@ class Preset(Part):
             if unknown:
                 offered = ", ".join(sorted(known))
                 raise ValueError(f"{where}: nothing is called {{{min(unknown)}}} here; there is {offered}")
+        return self
+
+    @model_validator(mode="after")
+    def _the_form_holds_the_prompt(self) -> Self:
+        if self.run.form is not None:
+            try:
+                named = templates.names(self.run.form)
+            except ValueError as error:
+                raise ValueError(f"run.form: {error}") from None
+            if named != {PROMPT_GAP}:
+                raise ValueError(f"run.form: it has to hold {{{PROMPT_GAP}}}, and nothing else")
         return self
 
     @model_validator(mode="after")
@@ -135,6 +151,15 @@ class Preset(Part):
             needed.append(("run.first", self.run.first, NEW_ID_GAP))
             if self.chat.turn == "fork":
                 needed.append(("run.next", self.run.next, NEW_ID_GAP))
+        if self.terminal is not None and self.terminal.next:
+            if self.chat.id != "chosen":
+                raise ValueError(
+                    "terminal.next: a screen does not tell the id of a chat; it has to be chosen"
+                )
+            needed += [
+                ("terminal.first", self.terminal.first, NEW_ID_GAP),
+                ("terminal.next", self.terminal.next, ID_GAP),
+            ]
         for where, arguments, gap in needed:
             if not any(gap in templates.names(argument) for argument in arguments):
                 raise ValueError(f"{where}: {{{gap}}} is missing, which says in which chat the turn is taken")
@@ -144,11 +169,16 @@ class Preset(Part):
     def _arguments_have_their_place(self) -> Self:
         if not self.profiles:
             raise ValueError("profiles: restricted, native or both")
-        for gap, used in (
-            (HARNESS, any(profile.arguments for profile in self.profiles.values())),
-            (OPTIONS, any(setting.arguments for setting in self.settings.values())),
-        ):
-            for where, arguments in (("run.first", self.run.first), ("run.next", self.run.next)):
+        optional = any(setting.arguments for setting in self.settings.values())
+        runs = (("run.first", self.run.first), ("run.next", self.run.next))
+        wanted = [(OPTIONS, optional, runs)]
+        wanted.append((HARNESS, any(profile.arguments for profile in self.profiles.values()), runs))
+        if self.terminal is not None:
+            later = (("terminal.next", self.terminal.next),) if self.terminal.next else ()
+            starts = (("terminal.first", self.terminal.first), *later)
+            wanted += [(OPTIONS, optional, starts), (HARNESS, any(self.terminal.harness.values()), starts)]
+        for gap, used, places in wanted:
+            for where, arguments in places:
                 if used and gap not in arguments:
                     raise ValueError(f"{where}: {gap} is missing, and there are arguments to stand there")
         return self
@@ -170,13 +200,24 @@ class Preset(Part):
         tables = {"env.set": self.env.set, "state.files": self.state.files}
         for name, setting in self.settings.items():
             lists[f"settings.{name}.arguments"] = setting.arguments, frozenset({name})
+            for variable, value in setting.set.items():
+                yield f"settings.{name}.set.{variable}", value, frozenset({name})
         for called, profile in self.profiles.items():
             lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
             tables[f"profiles.{called}.set"] = profile.set
             tables[f"profiles.{called}.files"] = profile.files
+        if self.terminal is not None:
+            lists |= {
+                "terminal.first": (self.terminal.first, chosen),
+                "terminal.next": (self.terminal.next, an_id),
+            }
+            lists |= {
+                f"terminal.harness.{name}": (given, nothing) for name, given in self.terminal.harness.items()
+            }
+            tables |= {"terminal.set": self.terminal.set, "terminal.files": self.terminal.files}
         for key, (arguments, also) in lists.items():
             for place, argument in enumerate(arguments):
-                if not (key.startswith("run.") and argument in (HARNESS, OPTIONS)):
+                if not (key.endswith((".first", ".next")) and argument in (HARNESS, OPTIONS)):
                     yield f"{key}[{place}]", argument, also
         for key, values in tables.items():
             for name, value in values.items():
@@ -194,6 +235,20 @@ class Preset(Part):
             known = ", ".join(self.profiles)
             raise UserError(f"the client {self.name} has no harness profile {name}", hint=f"it has: {known}")
         return self.profiles[name]
+
+    def in_terminal(self, name: ProfileName) -> Terminal:
+        """How the client is used in a terminal, in the harness profile ``name``. Raises `UserError`."""
+        if self.terminal is None:
+            raise UserError(
+                f"the client {self.name} cannot be used in a terminal: its preset has no [terminal]",
+                hint="adapter: native drives it by its non-interactive mode",
+            )
+        if name not in self.terminal.harness:
+            known = ", ".join(self.terminal.harness)
+            raise UserError(
+                f"the client {self.name} has no harness profile {name} in a terminal", hint=f"it has: {known}"
+            )
+        return self.terminal
 
     def settings_from(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The settings that the wrapper's ``environment`` gives."""
