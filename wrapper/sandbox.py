@@ -173,7 +173,9 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
     said = errors.decode("utf-8", "replace").strip()
     who, _, reason = said.partition(": ")
     if process.returncode in _CANNOT_RUN and who in launch.LAUNCHERS:
-        return _not_started(f"{command.argv[0]} cannot be run: {clean_line(reason, REASON_CHARS)}")
+        why = clean_line(reason, REASON_CHARS)
+        # A bridge stands in the client's place, and names it.
+        return _not_started(why if who == launch.BRIDGE else f"{command.argv[0]} cannot be run: {why}")
     output = bytes(memoryview(exchange.stdout)[: bounds.output_bytes])
     seconds = time.monotonic() - began
     return Completed(

@@ -28,7 +28,7 @@ from wrapper.adapters import chats
 from wrapper.adapters.base import Answer, ParticipantAdapter
 from wrapper.adapters.belongings import Undo, belongings
 from wrapper.adapters.faults import fault_of, told
-from wrapper.adapters.invocation import Invocation, derive, program
+from wrapper.adapters.invocation import Invocation, bridge, derive, program
 from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
@@ -189,13 +189,9 @@ class NativeAdapter(ParticipantAdapter):
         await anyio.to_thread.run_sync(self._put_back, turn)
         preset, had = self._preset, self._id
         new = self._new_id()
-        done = await sandbox.run(
-            self._command(
-                self._call.arguments(had, new),
-                self._call.prompt(text, self._system_prompt, first=had is None),
-            ),
-            self._bounds,
-        )
+        command = self._turn_command(self._call.arguments(had, new), self._prompt(text))
+        done = await sandbox.run(command, self._bounds)
+        del command  # and the prompt with it: a megabyte would stand beside the answer
         with anyio.CancelScope(shield=True):
             # In a thread: what a client says may be long, and a seat has a heart that must not stop for it.
             reading, chat = await anyio.to_thread.run_sync(self._understand, done, new)
@@ -251,6 +247,19 @@ class NativeAdapter(ParticipantAdapter):
         """A fault of a turn that was answered, if one may call it so: the prompt reached the client."""
         detail = clean_line(f"{self._preset.executable} {what}", DETAIL_CHARS)
         return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen, refused=refused)
+
+    def _prompt(self, text: str) -> bytes:
+        preset = self._preset
+        prompt = self._call.prompt(text, self._system_prompt, first=self._id is None)
+        longest = preset.run.longest
+        if longest is not None and len(prompt) > longest:
+            why = f"{preset.executable} is given {longest} bytes at most, and this prompt has {len(prompt)}"
+            raise AdapterFault(Fault.CLIENT_ERROR, PromptSent.NO, why)
+        return prompt
+
+    def _turn_command(self, arguments: Sequence[str], prompt: bytes) -> sandbox.Command:
+        command = self._command(arguments, prompt)
+        return replace(command, argv=(*bridge(self._preset), *command.argv))
 
     def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> sandbox.Command:
         return sandbox.Command(
