@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import anyio
+import anyio.to_thread
 import pytest
 from leftovers import Leftovers
 
@@ -104,6 +109,28 @@ async def test_a_huge_answer_is_whole_and_one_beyond_all_bounds_is_a_fault(
     await adapter.close()
     assert fault.fault is Fault.ANSWER_TOO_LARGE
     assert leftovers.now() == []
+
+
+async def test_a_client_that_somebody_kills_in_the_middle_may_have_had_the_prompt(
+    seat: NativeAdapter, stub: Stub, leftovers: Leftovers
+) -> None:
+    await seat.send_turn("hello")
+    raised: list[AdapterFault] = []
+
+    async def turn() -> None:
+        raised.append(await fault_of(seat, "wait <<hang_midway>>"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(turn)
+        await anyio.to_thread.run_sync(stub.wait_for_turns, 2)
+        for told in leftovers.now():
+            with suppress(ProcessLookupError):
+                os.kill(int(told.split()[0]), signal.SIGKILL)
+    (fault,) = raised
+    assert (fault.fault, fault.prompt_sent) == (Fault.CLIENT_ERROR, PromptSent.MAYBE), fault.detail
+    assert "was ended by signal 9 (Killed)" in fault.detail
+    assert leftovers.now() == []
+    assert (await seat.send_turn("again")).text == "I have seen 2 user messages; last: again"
 
 
 async def test_a_provider_that_recovers_is_answered_after_all(

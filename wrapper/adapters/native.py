@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     from wrapper.sandbox import Completed
 
 VERSION_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
+DETAIL_CHARS = 900
+"""What is kept of the sentence about a fault."""
+
+_VERSION = re.compile(r"(?=.{1,80}\Z)[0-9]+(\.[0-9]+)*")
+
 DERIVED_BOUNDS = sandbox.Bounds(overall=60)
 
 
@@ -113,18 +118,19 @@ class NativeAdapter(ParticipantAdapter):
             ) from None
         said = decode_output(done.stdout + done.stderr)
         found = re.search(preset.version.pattern, said)
-        if found is None:
+        version = found[1] if found and _VERSION.fullmatch(found[1]) else None
+        if version is None:
             raise UserError(
                 f"{' '.join(command.argv)} says no version: {clean_line(said, 200) or 'nothing'}",
                 hint=preset.install,
             )
-        if preset.version.is_older(found[1]):
+        if preset.version.is_older(version):
             oldest = preset.version.minimum
             raise UserError(
-                f"{preset.executable} {found[1]} is too old; it has to be {oldest} at least",
+                f"{preset.executable} {version} is too old; it has to be {oldest} at least",
                 hint=preset.install,
             )
-        return found[1]
+        return version
 
     async def _printed(self, name: str, rule: Derived) -> str:
         """A file of the client's that it prints itself. Raises `AdapterFault`."""
@@ -183,22 +189,14 @@ class NativeAdapter(ParticipantAdapter):
         await anyio.to_thread.run_sync(self._put_back, turn)
         preset, had = self._preset, self._id
         new = self._new_id()
-        prompt = self._call.prompt(text, self._system_prompt, first=had is None)
-        longest = preset.run.longest
-        if longest is not None and len(prompt) > longest:
-            why = f"{preset.executable} is given {longest} bytes at most, and this prompt has {len(prompt)}"
-            raise AdapterFault(Fault.CLIENT_ERROR, PromptSent.NO, why)
-        done = await sandbox.run(self._turn_command(self._call.arguments(had, new), prompt), self._bounds)
-        fault = fault_of(done, preset, self._bounds)
-        if fault is not None:
-            raise fault
-        reading = self._read(done.stdout)
-        chat = self._check(reading, done, new)
-        cumulative = preset.answer.cumulative
-        usage = chats.usage_of(reading, cumulative, None if had is None else self._counters)
-        counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
-        counters = {**self._counters, **counted}
+        done = await sandbox.run(self._turn_command(*self._asking(had, new, text)), self._bounds)
         with anyio.CancelScope(shield=True):
+            # In a thread: what a client says may be long, and a seat has a heart that must not stop for it.
+            reading, chat = await anyio.to_thread.run_sync(self._understand, done, new)
+            cumulative = preset.answer.cumulative
+            usage = chats.usage_of(reading, cumulative, None if had is None else self._counters)
+            counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
+            counters = {**self._counters, **counted}
             await anyio.to_thread.run_sync(self._adopt, chat, counters, turn)
         if preset.run.output == "streamed" and done.first_byte is not None:
             usage = usage.model_copy(update={"first_byte_ms": round(done.first_byte * 1000)})
@@ -210,6 +208,14 @@ class NativeAdapter(ParticipantAdapter):
         return (
             str(uuid.uuid4()) if chat.id == "chosen" and (self._id is None or chat.turn == "fork") else None
         )
+
+    def _understand(self, done: Completed, new: str | None) -> tuple[Reading, str]:
+        """What a run says, and the chat that says it. Raises `AdapterFault`."""
+        fault = fault_of(done, self._preset, self._bounds)
+        if fault is not None:
+            raise fault
+        reading = self._read(done.stdout)
+        return reading, self._check(reading, done, new)
 
     def _read(self, output: bytes) -> Reading:
         try:
@@ -237,8 +243,18 @@ class NativeAdapter(ParticipantAdapter):
 
     def _answered(self, fault: Fault, what: str, seen: int, refused: tuple[str, ...] = ()) -> AdapterFault:
         """A fault of a turn that was answered, if one may call it so: the prompt reached the client."""
-        detail = f"{self._preset.executable} {what}"
+        detail = clean_line(f"{self._preset.executable} {what}", DETAIL_CHARS)
         return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen, refused=refused)
+
+    def _asking(self, had: str | None, new: str | None, text: str) -> tuple[tuple[str, ...], bytes]:
+        """The arguments of a turn, and what the client reads for it. Raises `AdapterFault` for too much."""
+        prompt = self._call.prompt(text, self._system_prompt, first=had is None)
+        longest = self._preset.run.longest
+        if longest is not None and len(prompt) > longest:
+            who = self._preset.executable
+            why = f"{who} is given {longest} bytes at most, and this prompt has {len(prompt)}"
+            raise AdapterFault(Fault.CLIENT_ERROR, PromptSent.NO, why)
+        return self._call.arguments(had, new), prompt
 
     def _turn_command(self, arguments: Sequence[str], prompt: bytes) -> sandbox.Command:
         command = self._command(arguments, prompt)
