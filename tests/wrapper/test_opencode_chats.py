@@ -106,7 +106,11 @@ FAULTS = {
     ),
     "no_money": (Fault.QUOTA, PromptSent.YES, r"the provider answered 402: Insufficient Balance$"),
     "failing": (Fault.CLIENT_ERROR, PromptSent.YES, r"gave up after 3 of its tries: Overloaded$"),
-    "used_up": (Fault.QUOTA, PromptSent.YES, r"exit code 1: gave up after 1"),
+    "used_up": (
+        Fault.QUOTA,
+        PromptSent.YES,
+        r"gave up after 1 of its tries: Rate limit reached; again at 2026",
+    ),
     "unreachable": (Fault.CLIENT_ERROR, PromptSent.NO, r"Unable to connect\. Is it there\?$"),
     "no_key": (Fault.CLIENT_ERROR, PromptSent.NO, r"there is no key for https://api.example.org/v1$"),
     "elsewhere": (Fault.SESSION_MISMATCH, PromptSent.NO, r"begun in another folder: /somewhere$"),
@@ -129,9 +133,9 @@ async def test_a_failed_turn_says_why_and_leaves_the_chat_as_it_was(
     fault = await fault_of(seat, f"go on <<{act}>>")
     assert (fault.fault, fault.prompt_sent) == (kind, sent), fault.detail
     assert fault.detail.isprintable()
-    assert fault.resets_at == ("2026-11-30T15:34:02Z" if act == "used_up" else None)
     assert "hidden" not in fault.detail, "headers are nobody's business"
     assert "http://x" not in fault.detail
+    assert fault.resets_at == ("2026-11-30T15:34:02Z" if act == "used_up" else None)
     with pytest.raises(AdapterFault, match=words):
         raise fault
     assert (tmp_path / "seat" / CHAT_FILE).read_bytes() == kept
