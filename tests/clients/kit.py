@@ -6,6 +6,7 @@ that a failure. Keys are the stub's, homes are private, and nothing but loopback
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -122,6 +123,31 @@ GEMINI_FAULTS = {
     "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "The model returned an empty response"),
 }
 
+QWEN_PERSON = json.dumps(
+    {
+        "security": {"auth": {"selectedType": "openai"}},
+        "memory": {
+            "enableManagedAutoMemory": False,
+            "enableManagedAutoDream": False,
+            "enableAutoSkill": False,
+        },
+    }
+)
+"""Without the second line, each turn asks the model once more, for what is to be remembered."""
+
+QWEN_FAULTS = {
+    "400": (*REFUSED, "API Error: 400 the stub was told to answer 400"),
+    "401": (*REFUSED, "API Error: 401 the stub was told"),
+    "403": (*REFUSED, "API Error: 403 the stub was told"),
+    "404": (*REFUSED, "API Error: 404 the stub was told"),
+    "429": (Fault.QUOTA, PromptSent.YES, "API Error: 429 Too Many Requests"),
+    "500": (*REFUSED, "API Error: 500 Internal Server Error"),
+    "529": (*REFUSED, "API Error: 529"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "API Error: 429 Too Many Requests"),
+    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "Model stream ended without a finish reason."),
+    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "Model stream ended with empty response text."),
+}
+
 CLIENTS = {
     client.preset: client
     for client in (
@@ -176,6 +202,22 @@ CLIENTS = {
             person={".gemini/settings.json": '{"security":{"auth":{"selectedType":"gemini-api-key"}}}'},
             faults=GEMINI_FAULTS,
             no_key="you must specify the GEMINI_API_KEY environment variable",
+        ),
+        Client(
+            "qwen-code",
+            "qwen-code",
+            env={"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": KEY},
+            passed=("OPENAI_API_KEY",),
+            settings={"api_base": "{url}/v1"},
+            reports_usd=False,
+            cached_apart=False,
+            shell_tool=("run_shell_command", "command"),
+            ignores=".qwen",
+            takes_its_folder=True,
+            nowhere=PromptSent.MAYBE,
+            person={".qwen/settings.json": QWEN_PERSON},
+            faults=QWEN_FAULTS,
+            no_key="Missing API key for OpenAI-compatible auth",
         ),
     )
 }

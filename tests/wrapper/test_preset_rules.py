@@ -184,7 +184,7 @@ def test_a_profile_that_a_client_has_not_is_refused() -> None:
         only.profile("native")
 
 
-@pytest.mark.parametrize("name", ["claude", "glm-code", "codex", "gemini"])
+@pytest.mark.parametrize("name", ["claude", "glm-code", "codex", "gemini", "qwen-code"])
 def test_no_profile_lets_a_client_do_what_nobody_allowed(name: str) -> None:
     text = (PACKAGED / f"{name}.toml").read_text()
     assert not [

@@ -96,10 +96,13 @@ class Invocation:
 
     def files(self, system_prompt: str) -> dict[str, str]:
         """What stands in the folder of the client's state before a turn, by name."""
+        return {SYSTEM_FILE: system_prompt, **self.lasting_files}
+
+    @property
+    def lasting_files(self) -> dict[str, str]:
+        """What of it is the same for every chat."""
         contents = {**self._preset.state.files, **self._profile.files}
-        return {SYSTEM_FILE: system_prompt} | {
-            name: templates.fill_quoted(content, self._values) for name, content in contents.items()
-        }
+        return {name: templates.fill_quoted(content, self._values) for name, content in contents.items()}
 
     def proof(self, chat: str) -> str:
         """The pattern of a file that exists as long as ``chat`` does."""
@@ -116,12 +119,14 @@ class Invocation:
                 yield templates.fill(argument, values)
 
 
-def program(preset: Preset, path: str) -> str:
-    """What to start for ``preset`` with this ``PATH``: the program behind a launcher, where that is known."""
+def program(preset: Preset, path: str) -> tuple[str, ...]:
+    """What to start for ``preset`` with this ``PATH``: what is behind a launcher, where that is known."""
     found = shutil.which(preset.executable, path=path)
     folder = Path(found).resolve().parent if found is not None else None
     behind = (file for pattern in preset.behind if folder for file in sorted(folder.glob(pattern)))
-    return str(next((file.resolve() for file in behind if os.access(file, os.X_OK)), preset.executable))
+    needed = os.R_OK if preset.interpreter else os.X_OK
+    file = next((file for file in behind if os.access(file, needed)), None)
+    return (preset.executable,) if file is None else (*preset.interpreter, str(file.resolve()))
 
 
 def derive(printed: bytes, rule: Derived) -> str:
