@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from council.conformance.provider.stub import Stub
     from wrapper.adapters.native import NativeAdapter
+    from wrapper.adapters.parts import ProfileName
 
 pytest_plugins = ("clients.fixtures",)
 pytestmark = [pytest.mark.anyio, pytest.mark.clients, pytest.mark.timeout(300)]
@@ -26,8 +27,10 @@ MARKS = {"user": "MARK-OF-THE-USER", "project": "MARK-OF-THE-PROJECT"}
 def furnish(client: str, person: Path, project: Path, ran: Path) -> None:
     """A person and a project that have set up everything that the client could pick up."""
     for whose, folder in (("user", person), ("project", project)):
+        tried = load_preset(client).conformance
+        assert tried is not None
         told = {"mark": f"{MARKS[whose]}-SET-UP", "made": str(ran / f"made-{whose}")}
-        for name, content in load_preset(client).conformance.files.items():
+        for name, content in tried.files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(templates.fill(content, told))
     (project / "note.txt").write_text("MARK-OF-A-NOTE\n")
@@ -129,7 +132,7 @@ INJECTIONS = [
 
 @pytest.mark.parametrize("profile", ["restricted", "native"])
 async def test_a_prompt_is_text_whatever_it_looks_like(
-    seats: Seats, stub: Stub, tmp_path: Path, profile: str
+    seats: Seats, stub: Stub, tmp_path: Path, profile: ProfileName
 ) -> None:
     project = tmp_path / "project" if profile == "native" else tmp_path / "seat" / "work"
     project.mkdir(parents=True)
