@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from consilium.errors import UserError
+from wrapper.adapters.invocation import Invocation
 from wrapper.adapters.parts import Version
 from wrapper.adapters.places import AnswerPlaces, values_at
 from wrapper.adapters.presets import load_preset, read_preset
@@ -107,7 +109,12 @@ MISTAKES = [
         'turn = "restore"',
         "state.chat: the files that chat.turn = restore puts back",
     ),
-    ("llm", "[state]", '[state]\nchat = ["logs.db"]', "state.chat: the files that chat.turn = restore puts"),
+    (
+        "codex",
+        "[state]",
+        '[state]\nchat = ["logs.db"]',
+        "state.chat: the files that chat.turn = restore puts",
+    ),
     ("codex", "pattern = '[a-z]+'", "pattern = '[a-z+'", "settings.effort.pattern: unterminated"),
     ("codex", 'each = "/models"', 'each = "models"', "state.derived.catalog.json.each: "),
     ("llm", 'id = "/0/conv', 'id = "x/0/conv', "answer: id: x/0/conversation_id: the format json has one"),
@@ -156,9 +163,109 @@ MISTAKES = [
         "claude",
         "[conformance.files]",
         '[conformance.faults.cut]\nfault = "client_error"\nprompt_sent = "no"\n[conformance.files]',
-        "conformance.faults.cut: prompt_sent: yes or maybe; the provider was asked",
+        "conformance.faults.cut: prompt_sent: yes or maybe",
     ),
+    (
+        "kimi",
+        '    "--", "acp",\n]\nnext',
+        '    "acp",\n]\nnext',
+        "run: bridge: -- is missing in first or next",
+    ),
+    ("kimi", 'bridge = "acp"', 'bridge = "lsp"', "run.bridge: Input should be 'acp'"),
+    ("kimi", "longest = 1_048_576", "longest = 0", "run.longest: Input should be greater than 0"),
+    (
+        "kimi",
+        '"{api_type}"',
+        '"{api_typ}"',
+        "settings.api_base.set.KIMI_MODEL_PROVIDER_TYPE: nothing is called",
+    ),
+    (
+        "kimi",
+        'KIMI_MODEL_NAME = "',
+        '"KIMI MODEL" = "',
+        "settings.api_base.set.KIMI MODEL.[key]: String should",
+    ),
+    ("kimi", '"agents/agent.md"', '"../agent.md"', "profiles.restricted.system_file: String should match"),
+    (
+        "kimi",
+        '"desk/.git" = ""',
+        '"desk/../.git" = ""',
+        "profiles.restricted.files.desk/../.git.[key]: String",
+    ),
+    (
+        "kimi",
+        '"desk/.git" = ""',
+        '"desk/.git" = "{no}"',
+        "profiles.restricted.files.desk/.git: nothing is called {no}",
+    ),
+    ("antigravity", "{prompt}", "{text}", "run.form: it has to hold {prompt}, and nothing else"),
+    ("antigravity", '{{"event"', '{"event"', "run.form: a single { at character 1"),
 ]
+
+
+MISTAKES_IN_A_TERMINAL = [
+    ('asked = "> "', 'asked = "(> "', "terminal: asked: missing )"),
+    ('aside = ["^  !"]', 'aside = ["*"]', "terminal: aside[0]: nothing to repeat"),
+    ('pattern = "trust"', 'pattern = "["', "terminal: dialogs[0].pattern: unterminated"),
+    ('keys = ["down"]', 'keys = ["delete"]', "terminal.dialogs.0.keys.0: Input should be 'enter', 'escape'"),
+    ('first = ["{harness}", "{new_id}"]', 'first = ["{harness}"]', "terminal.first: {new_id} is missing"),
+    ('next = ["{harness}", "{id}"]', 'next = ["{harness}"]', "terminal.next: {id} is missing"),
+    ('first = ["{harness}", "{new_id}"]', 'first = ["{new_id}"]', "terminal.first: {harness} is missing"),
+    ('"{new_id}"]', '"{new_id}", "{who}"]', "terminal.first[2]: nothing is called {who} here"),
+    ('harness = { native = ["-n"] }', "harness = {}", "terminal: harness: restricted, native or both"),
+    ('next = ["{harness}", "{id}"]', "", "terminal: restore: without `next`"),
+    ('set = { X = "1" }', 'set = { X = "{who}" }', "terminal.set.X: nothing is called {who} here"),
+]
+
+IN_A_TERMINAL = """
+[terminal]
+first = ["{harness}", "{new_id}"]
+next = ["{harness}", "{id}"]
+ready = "^> $"
+asked = "> "
+said = "- "
+aside = ["^  !"]
+restore = ["chats/*"]
+harness = { native = ["-n"] }
+set = { X = "1" }
+
+[[terminal.dialogs]]
+pattern = "trust"
+keys = ["down"]
+"""
+
+
+def in_a_terminal(folder: Path, table: str, name: str = "glm-code") -> Path:
+    """The preset ``name`` with another table for its terminal, in place of the one that it may have."""
+    text = (PACKAGED / f"{name}.toml").read_text()
+    text = re.sub(r"(?m)^\[terminal\].*?(?=^# --- network)", "", text, flags=re.DOTALL)
+    settings = re.sub(r'(?m)^arguments = \["--(model|effort)".*$', 'default = ""', text)
+    path = folder / f"{name}.toml"
+    path.write_text(settings + table)
+    return path
+
+
+@pytest.mark.parametrize(("old", "new", "words"), MISTAKES_IN_A_TERMINAL)
+def test_a_mistake_about_a_terminal_is_named(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in IN_A_TERMINAL
+    read_preset(in_a_terminal(tmp_path, IN_A_TERMINAL))
+    with pytest.raises(UserError) as refused:
+        read_preset(in_a_terminal(tmp_path, IN_A_TERMINAL.replace(old, new, 1)))
+    assert words in refused.value.message
+
+
+def test_a_chat_whose_id_only_the_client_knows_ends_with_its_terminal(tmp_path: Path) -> None:
+    table = IN_A_TERMINAL.replace('"{new_id}"', '"{options}", "-"').replace('"{id}"', '"{options}", "{id}"')
+    with pytest.raises(UserError, match=r"terminal\.next: a screen does not tell the id of a chat"):
+        read_preset(in_a_terminal(tmp_path, table, "codex"))
+
+
+def test_who_has_no_terminal_or_not_that_profile_there_is_refused() -> None:
+    with pytest.raises(UserError, match="llm cannot be used in a terminal"):
+        load_preset("llm").in_terminal("restricted")
+    with pytest.raises(UserError, match="codex has no harness profile restricted in a terminal"):
+        load_preset("codex").in_terminal("restricted")
+    assert load_preset("claude").in_terminal("native").next
 
 
 @pytest.mark.parametrize(("name", "old", "new", "words"), MISTAKES)
@@ -177,6 +284,46 @@ def test_a_setting_that_only_adds_arguments_may_be_left_out() -> None:
     assert load_preset("claude").complete({"model": "opus"}) == {"model": "opus"}
 
 
+def test_a_setting_that_only_sets_variables_may_be_left_out() -> None:
+    kimi = load_preset("kimi")
+    assert kimi.settings["api_base"].may_be_left_out
+    given = {"model": "k", "api_base": "https://x/v1", "context": "9"}
+    with_it = Invocation(kimi, "restricted", given, Path("/h")).environment({"PATH": "/bin"}, ())
+    without = Invocation(kimi, "restricted", {"model": "k"}, Path("/h")).environment({"PATH": "/bin"}, ())
+    assert {name: value for name, value in with_it.items() if name not in without} == {
+        "KIMI_MODEL_NAME": "k",
+        "KIMI_MODEL_BASE_URL": "https://x/v1",
+        "KIMI_MODEL_PROVIDER_TYPE": "kimi",
+        "KIMI_MODEL_MAX_CONTEXT_SIZE": "9",
+    }
+
+
+def test_files_of_a_profile_stand_beside_those_of_the_client_and_in_no_other() -> None:
+    kimi = load_preset("kimi")
+    restricted = Invocation(kimi, "restricted", {"model": "k"}, Path("/h")).files("Be brief.")
+    assert set(restricted) == {"agents/agent.md", "desk/.git"}
+    assert restricted["agents/agent.md"].startswith("---\nname: agent\n")
+    assert restricted["agents/agent.md"].endswith("\n---\nBe brief.")
+    native = Invocation(kimi, "native", {"model": "k"}, Path("/h")).files("Be brief.")
+    assert native == {"system-prompt.txt": "Be brief."}
+
+
+def test_a_prompt_is_put_into_the_form_that_the_client_reads() -> None:
+    call = Invocation(load_preset("antigravity"), "native", {}, Path("/h"))
+    text = 'a"}}\n{"event": "user"}\u2028{prompt}'
+    read = call.prompt(text, "Be brief.", first=False)
+    assert read.endswith(b"\n")
+    assert read.count(b"\n") == 1
+    assert json.loads(read) == {"event": "user", "message": {"content": text}}
+
+
+def test_a_client_that_nobody_has_run_is_never_as_it_was_tried() -> None:
+    version = load_preset("antigravity").version
+    assert version.known_good is None
+    assert version.is_newer(version.minimum)
+    assert version.is_older("1.2.10")
+
+
 def test_a_profile_that_a_client_has_not_is_refused() -> None:
     preset = load_preset("llm")
     only = preset.model_copy(update={"profiles": {"restricted": preset.profiles["restricted"]}})
@@ -184,9 +331,9 @@ def test_a_profile_that_a_client_has_not_is_refused() -> None:
         only.profile("native")
 
 
-@pytest.mark.parametrize("name", ["claude", "glm-code", "codex", "gemini", "qwen-code"])
-def test_no_profile_lets_a_client_do_what_nobody_allowed(name: str) -> None:
-    text = (PACKAGED / f"{name}.toml").read_text()
+@pytest.mark.parametrize("path", sorted(PACKAGED.glob("*.toml")), ids=lambda path: path.stem)
+def test_no_profile_lets_a_client_do_what_nobody_allowed(path: Path) -> None:
+    text = path.read_text()
     assert not [
         word for word in ("dangerously", "bypass", "yolo", "full-auto", "full-access") if word in text
     ]

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from consilium.errors import UserError
 from wrapper.adapters import templates
 from wrapper.adapters.belongings import TEMPORARY
-from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS
+from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS, PROMPT_GAP
+from wrapper.bridges import acp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from wrapper.adapters.parts import Derived, ProfileName
     from wrapper.adapters.presets import Preset
-
-SYSTEM_FILE = "system-prompt.txt"
+    from wrapper.adapters.screens import Terminal
 
 USERS_HOME = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 """Where a person's own programs find what is theirs."""
@@ -44,9 +44,10 @@ class Invocation:
         """Raises `UserError` for settings that do not fit, or a profile that the preset has not."""
         self._preset = preset
         self._profile = preset.profile(profile)
+        self._profile_name = profile
         self._home = home
         self._apart = apart
-        own = {"home": str(home), "system_file": str(home / SYSTEM_FILE)}
+        own = {"home": str(home), "system_file": str(home / self._profile.system_file)}
         self._values = {**preset.complete(settings), **own}
 
     @property
@@ -64,7 +65,18 @@ class Invocation:
         preset = self._preset
         arguments = preset.run.first if chat is None else preset.run.next
         values = {**self._values, ID_GAP: chat or "", NEW_ID_GAP: new or ""}
-        return tuple(self._filled(arguments, values))
+        return tuple(self._filled(arguments, self._profile.arguments, values))
+
+    def in_terminal(self, terminal: Terminal, chat: str | None, new: str | None) -> tuple[str, ...]:
+        """The arguments that start the client in a terminal: in ``chat``, or in a new one called ``new``."""
+        arguments = terminal.first if chat is None else terminal.next
+        values = {**self._values, ID_GAP: chat or "", NEW_ID_GAP: new or ""}
+        return tuple(self._filled(arguments, terminal.harness[self._profile_name], values))
+
+    def filled(self, templates_by_name: Mapping[str, str], *, quoted: bool = False) -> dict[str, str]:
+        """Variables or, ``quoted``, files of this seat, out of their templates."""
+        fill = templates.fill_quoted if quoted else templates.fill
+        return {name: fill(value, self._values) for name, value in templates_by_name.items()}
 
     def prompt(self, text: str, system_prompt: str, *, first: bool) -> bytes:
         """What the client reads for a turn that asks ``text``."""
@@ -72,7 +84,10 @@ class Invocation:
             text = f"{system_prompt}\n\n{text}"
         for piece, instead in self._profile.replace.items():
             text = text.replace(piece, instead)
-        return (self._preset.run.lead + text).encode("utf-8", "replace")
+        text = self._preset.run.lead + text
+        if self._preset.run.form is not None:
+            text = templates.fill_quoted(self._preset.run.form, {PROMPT_GAP: text})
+        return text.encode("utf-8", "replace")
 
     def environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
         """The client's whole environment: of ``ours`` what the preset passes, and the names in ``passed``."""
@@ -80,9 +95,11 @@ class Invocation:
             raise UserError(f"{refused[0]} is the wrapper's own and is not passed to a client")
         preset = self._preset
         named = (*preset.env.passed, *passed)
+        given = (setting for name, setting in preset.settings.items() if name in self._values)
         fixed = {**preset.env.set, **self._profile.set}
+        fixed |= {name: value for setting in given for name, value in setting.set.items()}
         env = {name: ours[name] for name in preset.env.passed if name in ours}
-        env |= {name: templates.fill(value, self._values) for name, value in fixed.items()}
+        env |= self.filled(fixed)
         env |= {name: ours[name] for name in passed if name in ours}
         if self.is_the_users:
             own = (*USERS_HOME, *preset.state.variables, *named)
@@ -96,25 +113,27 @@ class Invocation:
 
     def files(self, system_prompt: str) -> dict[str, str]:
         """What stands in the folder of the client's state before a turn, by name."""
-        return {SYSTEM_FILE: system_prompt, **self.lasting_files}
+        own = {self._profile.system_file: self._profile.system_head + system_prompt}
+        return own | self.lasting_files
 
     @property
     def lasting_files(self) -> dict[str, str]:
         """What of it is the same for every chat."""
-        contents = {**self._preset.state.files, **self._profile.files}
-        return {name: templates.fill_quoted(content, self._values) for name, content in contents.items()}
+        return self.filled({**self._preset.state.files, **self._profile.files}, quoted=True)
 
     def proof(self, chat: str) -> str:
         """The pattern of a file that exists as long as ``chat`` does."""
         return templates.fill(self._preset.state.proof, {**self._values, ID_GAP: chat})
 
-    def _filled(self, arguments: Sequence[str], values: Mapping[str, str]) -> Iterator[str]:
+    def _filled(
+        self, arguments: Sequence[str], harness: Sequence[str], values: Mapping[str, str]
+    ) -> Iterator[str]:
         for argument in arguments:
             if argument == HARNESS:
-                yield from self._filled(self._profile.arguments, values)
+                yield from self._filled(harness, (), values)
             elif argument == OPTIONS:
                 for name, setting in self._preset.settings.items():
-                    yield from self._filled(setting.arguments if name in values else (), values)
+                    yield from self._filled(setting.arguments if name in values else (), (), values)
             else:
                 yield templates.fill(argument, values)
 
@@ -127,6 +146,15 @@ def program(preset: Preset, path: str) -> tuple[str, ...]:
     needed = os.R_OK if preset.interpreter else os.X_OK
     file = next((file for file in behind if os.access(file, needed)), None)
     return (preset.executable,) if file is None else (*preset.interpreter, str(file.resolve()))
+
+
+def bridge(preset: Preset) -> tuple[str, ...]:
+    """What stands before the program and its arguments, where a bridge of ours speaks with the client."""
+    match preset.run.bridge:
+        case "acp":
+            return sys.executable, "-I", "-S", acp.__file__
+        case None:
+            return ()
 
 
 def derive(printed: bytes, rule: Derived) -> str:
