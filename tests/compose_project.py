@@ -34,8 +34,7 @@ IMAGES = {
 SEAT_FILE = "images/seat/Dockerfile"
 
 CLIENT_IMAGES = {
-    f"consilium-{client}": client
-    for client in ("claude", "codex", "gemini", "kimi", "opencode", "qwen-code")
+    f"consilium-{client}": client for client in ("claude", "codex", "gemini", "kimi", "opencode", "qwen-code")
 }
 """Image to the folder of `images/` that it is made of."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -50,26 +51,50 @@ class Told:
         return [message["method"] for message in self.heard if "method" in message]
 
 
+class Standard:
+    """A standard stream, of which the bridge uses the bytes."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.buffer = io.BytesIO(data)
+
+
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """Runs the bridge as the sandbox would, with an agent that follows a script."""
+    """Runs the bridge with an agent that follows a script: here, or apart, as the sandbox does."""
 
     folder: Path
     env: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch
+
+    def arguments(self, script: Script, *options: str) -> tuple[str, ...]:
+        return (*options, "--", "-I", "-S", str(AGENT), json.dumps(script))
 
     def argv(self, script: Script, *options: str, program: str = sys.executable) -> tuple[str, ...]:
-        agent = ("-I", "-S", str(AGENT), json.dumps(script))
-        return (*BRIDGE, program, *options, "--", *agent)
+        return (*BRIDGE, program, *self.arguments(script, *options))
 
-    def __call__(self, script: Script, *options: str, prompt: bytes = b"hello", seconds: float = 20) -> Told:
+    def __call__(self, script: Script, *options: str, prompt: bytes = b"hello") -> Told:
+        spoken, told, errors = Standard(prompt), Standard(), Standard()
+        with self.monkeypatch.context() as patched:
+            for name, stream in (("stdin", spoken), ("stdout", told), ("stderr", errors)):
+                patched.setattr(sys, name, stream)
+            for name, value in self.env.items():
+                patched.setenv(name, value)
+            patched.chdir(self.folder)
+            code = acp.main(sys.executable, list(self.arguments(script, *options)))
+        return self.told(code, told.buffer.getvalue(), errors.buffer.getvalue())
+
+    def apart(self, script: Script, *options: str) -> Told:
         done = subprocess.run(
-            self.argv(script, *options), input=prompt, capture_output=True, env=self.env, cwd=self.folder,
-            timeout=seconds, check=False,
+            self.argv(script, *options), input=b"hello", capture_output=True, env=self.env, cwd=self.folder,
+            timeout=30, check=False,
         )  # fmt: skip
-        lines = [json.loads(line) for line in done.stdout.split(b"\n") if line]
+        return self.told(done.returncode, done.stdout, done.stderr)
+
+    def told(self, code: int, output: bytes, errors: bytes) -> Told:
+        lines = [json.loads(line) for line in output.split(b"\n") if line]
         file = Path(self.env["HEARD"])
         heard = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-        return Told(done.returncode, lines, done.stderr.decode(), heard)
+        return Told(code, lines, errors.decode(), heard)
 
 
 @pytest.fixture
@@ -81,9 +106,9 @@ def leftovers() -> Iterator[Leftovers]:
 
 
 @pytest.fixture
-def bridge(tmp_path: Path, leftovers: Leftovers) -> Bridge:
+def bridge(tmp_path: Path, leftovers: Leftovers, monkeypatch: pytest.MonkeyPatch) -> Bridge:
     places = {"HEARD": str(tmp_path / "heard"), "CHATS": str(tmp_path / "chats [1]")}
-    return Bridge(tmp_path, {**leftovers.env, **places})
+    return Bridge(tmp_path, {**leftovers.env, **places}, monkeypatch)
 
 
 END = {"type": "end", "session": "s-1", "stop": "end_turn", "usage": None}
@@ -102,6 +127,11 @@ def test_a_turn_begins_a_chat_and_is_told_in_lines(bridge: Bridge, tmp_path: Pat
     }
     assert told.heard[1]["params"] == {"cwd": str(tmp_path), "mcpServers": []}
     assert told.heard[2]["params"] == {"sessionId": "s-1", "prompt": [{"type": "text", "text": "hello"}]}
+
+
+def test_it_is_told_alike_by_a_program_of_its_own(bridge: Bridge) -> None:
+    told = bridge.apart({})
+    assert (told.lines, told.code, told.errors) == ([{"type": "message", "text": "hello"}, END], 0, "")
 
 
 def test_a_copy_of_a_chat_has_an_id_of_its_own(bridge: Bridge) -> None:
@@ -270,12 +300,17 @@ STEPS = ["initialize", "session/new", "session/set_config_option", "session/prom
 def test_an_agent_that_ends_at_any_step_ends_the_turn(
     bridge: Bridge, step: str, act: list[Any], words: str
 ) -> None:
-    told = bridge({step: [["complain", "out of memory\n"], act, ["die", 4]]}, "--set", "mode=ask")
+    told = bridge({step: [act, ["die", 4]]}, "--set", "mode=ask")
     assert told.code == 1
     assert told.lines == []
     assert f"{step}: " in told.errors
     assert words in told.errors
-    assert told.errors.startswith("out of memory\n"), "its own words come first"
+
+
+def test_what_an_agent_complains_of_comes_before_what_we_say(bridge: Bridge) -> None:
+    told = bridge.apart({"session/prompt": [["complain", "out of memory\n"], ["die", 4]]})
+    assert told.errors == "out of memory\nsession/prompt: the agent ended with exit code 4\n"
+    assert told.code == 1
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -396,14 +431,14 @@ def test_an_agent_that_does_not_listen_is_not_waited_for_for_ever(bridge: Bridge
 
 
 def test_a_line_beyond_all_bounds_is_not_read_to_its_end(bridge: Bridge) -> None:
-    told = bridge({"session/prompt": [["huge", acp.MAX_LINE], ["result", {}]]}, seconds=60)
+    told = bridge({"session/prompt": [["huge", acp.MAX_LINE], ["result", {}]]})
     assert told.code == 1
     assert f"session/prompt: the agent wrote a line of more than {acp.MAX_LINE} bytes" in told.errors
 
 
 @pytest.mark.slow
 def test_an_agent_that_does_not_end_is_ended(bridge: Bridge) -> None:
-    told = bridge({"end": [["sleep", 60]]}, seconds=30)
+    told = bridge({"end": [["sleep", 60]]})
     assert told.lines[-1] == END
     assert told.code == 0
 

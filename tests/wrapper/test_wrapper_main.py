@@ -324,7 +324,7 @@ def seat_of(line: str) -> str:
 @pytest.mark.parametrize(
     ("council_file", "words"),
     [
-        (seat_of("adapter: human"), "adapter: human cannot be run by this command"),
+        (seat_of("adapter: pexpect"), "cannot be used in a terminal: its preset has no"),
         (seat_of("cwd: project"), "cwd is for harness_profile: native"),
         (seat_of("harness_profile: native, cwd: nowhere"), "nowhere is not a folder"),
         (seat_of("preset: lllm"), "there is no preset called 'lllm'"),

@@ -135,17 +135,22 @@ class Agent:
     def close(self) -> None:
         """Let the agent end, and wait until it has: then its files are whole."""
         self._to_write.put(None)
-        until = time.monotonic() + END_SECONDS
-        while time.monotonic() < until and self._next_line(until) is not None:
-            pass
+        self._drain(END_SECONDS)
         self.kill()
 
     def kill(self) -> None:
         """End the agent. What it started is ended with our session, by whoever started that."""
+        self._to_write.put(None)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=LAST_WORDS_SECONDS)
         self._process.kill()
         self._process.wait()
+        self._drain(LAST_WORDS_SECONDS)
+
+    def _drain(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._next_line(until) is not None:
+            pass
 
     def _next_line(self, until: float = math.inf) -> bytes | None:
         """The next line; None if there will be none, or none came ``until`` then."""
@@ -169,15 +174,13 @@ class Agent:
 
     def _write(self, pipe: BinaryIO) -> None:
         # An agent that hears no more ends, or answers nothing: that is where it shows.
-        with suppress(OSError):
+        with suppress(OSError), pipe:
             while (data := self._to_write.get()) is not None:
                 pipe.write(data)
                 pipe.flush()
-        with suppress(OSError):
-            pipe.close()
 
     def _read(self, pipe: BinaryIO) -> None:
-        with suppress(OSError):
+        with suppress(OSError), pipe:
             while line := pipe.readline(MAX_LINE + 1):
                 self._heard.put(line)
         self._heard.put(None)

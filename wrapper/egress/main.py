@@ -15,6 +15,7 @@ import anyio
 import orjson
 from anyio.abc import SocketAttribute, SocketListener
 
+from consilium.config import HUMAN
 from consilium.errors import UserError
 from consilium.settings import load_council
 from wrapper.adapters.presets import load_preset
@@ -106,7 +107,8 @@ def allowed(council: Path | None, presets: Iterable[str], hosts: Iterable[str]) 
     if council is None and not names and not plain:
         raise UserError("nobody may be reached", hint="give --council FILE, --preset NAME or --allow HOST")
     if council is not None:
-        names += [seat.preset for seat in load_council(council).participants]
+        seats = load_council(council).participants
+        names += [seat.preset for seat in seats if seat.adapter != HUMAN]
     for host in plain:
         if not is_host(host):
             raise UserError(

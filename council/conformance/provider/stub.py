@@ -80,9 +80,7 @@ class Request:
 class Stub:
     """A provider for as long as the context lasts. ``url`` is where it is, ``requests`` what it was sent."""
 
-    def __init__(
-        self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> None:
         """``tls``: for clients that go through a proxy, which lets nothing else pass."""
         self.requests: list[Request] = []
         self.script: deque[Act] = deque()

@@ -108,7 +108,12 @@ def test_the_process_serves_counts_and_ends_when_it_is_told(
     assert egress.main(words) == 0
     visitor.join()
     said = json.loads(capsys.readouterr().out)
-    assert said == {"event": "listening", "hosts": ["api.example.org", "llm.example.org"], "metrics": metrics, "port": port}
+    assert said == {
+        "event": "listening",
+        "hosts": ["api.example.org", "llm.example.org"],
+        "metrics": metrics,
+        "port": port,
+    }
     assert found["answer"].startswith(b"HTTP/1.1 403 Forbidden")
     lines = found["metrics"].decode().splitlines()
     assert 'consilium_egress_requests_total{outcome="host"} 1.0' in lines
