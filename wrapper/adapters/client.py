@@ -99,6 +99,7 @@ class ClientAdapter(ParticipantAdapter):
         command = self._command(preset.version.argv)
         try:
             await anyio.to_thread.run_sync(self._make_folders)
+            await anyio.to_thread.run_sync(self._theirs.prepare, self._call.lasting_files)
             done = await sandbox.run(command, VERSION_BOUNDS)
         except AdapterFault as fault:
             raise UserError(fault.detail, hint=preset.install) from None
@@ -184,7 +185,7 @@ class ClientAdapter(ParticipantAdapter):
 
     def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> sandbox.Command:
         return sandbox.Command(
-            argv=(self._program, *arguments),
+            argv=(*self._program, *arguments),
             env=self._env,
             cwd=self._cwd,
             stdin=stdin,

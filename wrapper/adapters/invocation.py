@@ -113,9 +113,13 @@ class Invocation:
 
     def files(self, system_prompt: str) -> dict[str, str]:
         """What stands in the folder of the client's state before a turn, by name."""
-        contents = {**self._preset.state.files, **self._profile.files}
         own = {self._profile.system_file: self._profile.system_head + system_prompt}
-        return own | self.filled(contents, quoted=True)
+        return own | self.lasting_files
+
+    @property
+    def lasting_files(self) -> dict[str, str]:
+        """What of it is the same for every chat."""
+        return self.filled({**self._preset.state.files, **self._profile.files}, quoted=True)
 
     def proof(self, chat: str) -> str:
         """The pattern of a file that exists as long as ``chat`` does."""
@@ -134,12 +138,14 @@ class Invocation:
                 yield templates.fill(argument, values)
 
 
-def program(preset: Preset, path: str) -> str:
-    """What to start for ``preset`` with this ``PATH``: the program behind a launcher, where that is known."""
+def program(preset: Preset, path: str) -> tuple[str, ...]:
+    """What to start for ``preset`` with this ``PATH``: what is behind a launcher, where that is known."""
     found = shutil.which(preset.executable, path=path)
     folder = Path(found).resolve().parent if found is not None else None
     behind = (file for pattern in preset.behind if folder for file in sorted(folder.glob(pattern)))
-    return str(next((file.resolve() for file in behind if os.access(file, os.X_OK)), preset.executable))
+    needed = os.R_OK if preset.interpreter else os.X_OK
+    file = next((file for file in behind if os.access(file, needed)), None)
+    return (preset.executable,) if file is None else (*preset.interpreter, str(file.resolve()))
 
 
 def bridge(preset: Preset) -> tuple[str, ...]:

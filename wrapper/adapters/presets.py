@@ -65,13 +65,15 @@ class Preset(Part):
     """One client.
 
     ``behind`` are patterns of the program itself, seen from the folder of what ``executable`` really is: a
-    launcher would leave it running when it is killed.
+    launcher would leave it running when it is killed. ``interpreter`` is what runs it, if it is not a program
+    by itself.
     """
 
     name: PresetName
     brand: Text
     executable: Text
     behind: tuple[Text, ...] = ()
+    interpreter: tuple[Text, ...] = ()
     install: Text
     version: Version
     settings: dict[SettingName, Setting] = Field(default_factory=dict)
