@@ -265,13 +265,12 @@ def test_a_login_is_the_one_of_this_service_s_seat(
     entry: ModuleType, system: System, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("seat", "--council=/c.yaml", "--certs=/certs", "--state=/s", "login")
-    assert started(entry, *words) == 2
-    assert "whose login this is" in capsys.readouterr().err
     assert started(entry, *words, CONSILIUM_SEAT="claude") == 99
     assert system.became is not None
     argv, _ = system.became
-    assert argv[argv.index("/usr/bin/consilium") + 1 :] == [
-        *("seat", "login", "claude"),
-        *("--council=/c.yaml", "--state=/s"),
-    ]
-    login.parser().parse_args(argv[argv.index("login") + 1 :])
+    meant = argv[argv.index("/usr/bin/consilium") + 1 :]
+    assert meant == ["seat", "login", "claude", "--council=/c.yaml", "--state=/s"]
+    login.parser().parse_args(meant[2:])
+    with pytest.raises(SystemExit):
+        entry.meant([*words], {})
+    assert "whose login this is" in capsys.readouterr().err
