@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from wrapper import login
 from wrapper.isolation.fence import NamedPlace, Place
 
 if TYPE_CHECKING:
@@ -258,3 +259,18 @@ def test_a_secret_that_root_may_not_read_is_said(
     monkeypatch.setattr(Path, "open", refuse)
     assert started(entry) == 2
     assert "root in here has no right" in capsys.readouterr().err
+
+
+def test_a_login_is_the_one_of_this_service_s_seat(
+    entry: ModuleType, system: System, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("seat", "--council=/c.yaml", "--certs=/certs", "--state=/s", "login")
+    assert started(entry, *words, CONSILIUM_SEAT="claude") == 99
+    assert system.became is not None
+    argv, _ = system.became
+    meant = argv[argv.index("/usr/bin/consilium") + 1 :]
+    assert meant == ["seat", "login", "claude", "--council=/c.yaml", "--state=/s"]
+    login.parser().parse_args(meant[2:])
+    with pytest.raises(SystemExit):
+        entry.meant([*words], {})
+    assert "whose login this is" in capsys.readouterr().err
