@@ -2,8 +2,8 @@
 
 It draws as Claude Code does: a prompt between two rules, `▶` before what it was asked, `●` before what it
 says, Markdown drawn and not written, long lines wrapped by itself. Like the real ones it keeps the prompts of
-a chat, also of a turn that failed, in ``chats/ID.json`` of its home. ``STANDIN`` in the environment is what it
-does at its start, ``<<name>>`` in a prompt what it does in that turn.
+a chat, also of a turn that failed, in ``chats/ID.json`` of its home. ``STANDIN`` in the environment is what
+it does at its start, ``<<name>>`` in a prompt what it does in that turn.
 """
 
 from __future__ import annotations
