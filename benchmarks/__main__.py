@@ -14,6 +14,7 @@ import orjson
 
 from benchmarks import machine, soak
 from benchmarks.measures import (
+    adapter,
     debates,
     decode,
     durable,
@@ -39,6 +40,7 @@ MEASURES: dict[Callable[[Setting], list[Row]], frozenset[str]] = {
     repetition.measure: frozenset({"P14"}),
     start.measure: frozenset({"P13"}),
     turns.measure: frozenset({"P1", "P2"}),
+    adapter.measure: frozenset({"P18"}),
     peers.measure: frozenset({"P8", "P9", "P10"}),
     durable.measure: frozenset({"P3"}),
     stall.measure: frozenset({"P5"}),

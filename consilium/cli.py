@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "roles": ("council.roles:main", "list the points of view that a seat can take"),
     "arbiter": ("arbiter.main:main", "run the Arbiter of one debate"),
     "seat": ("wrapper.main:main", "run one seat: a wrapper and its client"),
+    "conformance": ("council.conformance.command:main", "check that a client keeps the rules of a seat"),
     "model": ("council.model:main", "run the embedded model server"),
     "egress": ("wrapper.egress.main:main", "run the proxy that is the seats' only way out"),
     "health": ("consilium.healthcheck:main", "say whether a process of this machine is well"),
@@ -40,6 +41,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Govern one": ("admin", "moderate"),
     "Read one": ("transcript", "roles"),
     "One process at a time": ("arbiter", "seat", "model", "egress", "health", "verify-isolation"),
+    "Clients": ("conformance",),
     "Certificates": ("pki", "provision"),
     "This command": ("completion",),
 }

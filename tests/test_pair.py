@@ -111,6 +111,21 @@ def restarted() -> events.Restarted:
     return events.Restarted()
 
 
+def test_a_quota_is_heard_of_at_both_ends_and_what_was_refused_is_on_the_record() -> None:
+    pair = Pair(NAMES, caps={"max_rounds": 1})
+    while pair.seats["ada"].running is None:
+        pair.move(*pair.moves()[0])
+    turn, back, refused = pair.seats["ada"].running.turn_id, "2026-11-30T18:30:00Z", ("Bash: touch x",)
+    pair.seats["ada"].running = None
+    used_up = events.Failed(turn, m.Fault.QUOTA, m.PromptSent.YES, "exit 1", resets_at=back, refused=refused)
+    pair.feel(pair.seats["ada"], used_up)
+    hold(pair)
+    assert (pair.debate.state, pair.debate.reason) == (DebateState.PAUSED, "quota_exhausted")
+    (failed,) = [entry for entry in pair.record if isinstance(entry, TurnRecord)]
+    assert (failed.outcome, failed.fault, failed.refused) == (TurnOutcome.FAILED, m.Fault.QUOTA, refused)
+    assert pair.debate.roster.resolve("ada").resets_at == back
+
+
 # --- a person among them -----------------------------------------------------------------------------
 
 

@@ -117,6 +117,11 @@ def parser() -> argparse.ArgumentParser:
     )
     add_options(own)
     own.add_argument(
+        "--if-listed",
+        action="store_true",
+        help="end at once, as if it were done, where the council file has no participant NAME",
+    )
+    own.add_argument(
         "--give-up-after",
         type=seconds,
         default=GIVE_UP_AFTER,
@@ -136,7 +141,10 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str]) -> int:
     """Run the seat that ``argv`` describes. Raises `UserError` for what cannot be carried out."""
     forbid_core_dumps()
-    end = anyio.run(_live, parser().parse_args(argv))
+    options = parser().parse_args(argv)
+    if options.if_listed and not _is_listed(options):
+        return 0
+    end = anyio.run(_live, options)
     code = EXIT_CODES[end.outcome]
     log.log(logging.ERROR if code else logging.INFO, "%s", clean_line(end.reason, REASON_CHARS))
     return code
@@ -197,6 +205,15 @@ async def _live(options: argparse.Namespace) -> End:
         handler.setLevel(logging.INFO)
         tasks.cancel_scope.cancel()
     return end
+
+
+def _is_listed(options: argparse.Namespace) -> bool:
+    """Whether the council has a seat for us; says so where it has none."""
+    listed = options.name in {seat.name for seat in load_council(options.council).participants}
+    if not listed:
+        _log_to_stderr(options.name)
+        log.info("no seat of this name is in the council file: there is nothing to do")
+    return listed
 
 
 def _participant(council: Council, name: str) -> Participant:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,20 +18,19 @@ if TYPE_CHECKING:
 RUN_VARIABLE = "SEAT_RUN"
 """The variable that marks every process of a run, unless it empties its environment."""
 
-_PROC = Path("/proc")
+_PROC = "/proc"
+_PIECE = 64 * 1024
 
 
 def alive(session: int, mark: str) -> tuple[int, ...]:
     """The processes of ``session``, or with ``mark`` in their environment, that still run."""
     marked = f"{RUN_VARIABLE}={mark}".encode()
-    running = (entry for entry in os.listdir(_PROC) if entry.isdigit())  # noqa: PTH208 - names, not paths
-    return tuple(int(entry) for entry in running if _belongs(_PROC / entry, session, marked))
+    return tuple(process for process in _running() if _belongs(process, session, marked))
 
 
 def alive_of(uid: int) -> tuple[int, ...]:
     """The processes that run as the user ``uid``, in whatever session."""
-    running = (entry for entry in os.listdir(_PROC) if entry.isdigit())  # noqa: PTH208 - names, not paths
-    return tuple(int(entry) for entry in running if _runs_as(_PROC / entry, uid))
+    return tuple(process for process in _running() if _runs_as(process, uid))
 
 
 def send_signal(processes: Iterable[int], number: signal.Signals) -> None:
@@ -42,22 +40,38 @@ def send_signal(processes: Iterable[int], number: signal.Signals) -> None:
             os.kill(process, number)
 
 
-def _belongs(process: Path, session: int, marked: bytes) -> bool:
+def _belongs(process: int, session: int, marked: bytes) -> bool:
+    # The session first: the kernel tells it without a file. With hundreds of processes on a host, each read
+    # of each of them is felt in every turn.
     try:
-        # "pid (name) state parent group session ...": the name may hold spaces and parentheses.
-        state, _parent, _group, its_session, *_ = (process / "stat").read_bytes().rpartition(b")")[2].split()
-        if state in b"ZX":
+        if os.getsid(process) != session and marked not in _read(process, "environ").split(b"\0"):
             return False
-        return int(its_session) == session or marked in (process / "environ").read_bytes().split(b"\0")
+        # "pid (name) state parent ...": the name may hold spaces and parentheses.
+        return _read(process, "stat").rpartition(b")")[2].split()[0] not in b"ZX"
     except OSError:  # gone meanwhile, or another user's
         return False
 
 
-def _runs_as(process: Path, uid: int) -> bool:
+def _runs_as(process: int, uid: int) -> bool:
     # The owner of the folder would be quicker, and is root for a process that hides its memory.
     try:
-        lines = (process / "status").read_bytes().splitlines()
+        lines = _read(process, "status").splitlines()
     except OSError:  # gone meanwhile
         return False
     said = dict(line.split(b":", 1) for line in lines if line.startswith((b"State:", b"Uid:")))
     return said[b"State"].split()[0] not in b"ZX" and str(uid).encode() in said[b"Uid"].split()
+
+
+def _running() -> list[int]:
+    return [int(entry) for entry in os.listdir(_PROC) if entry.isdigit()]  # noqa: PTH208 - names, not paths
+
+
+def _read(process: int, name: str) -> bytes:
+    descriptor = os.open(f"{_PROC}/{process}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = [os.read(descriptor, _PIECE)]
+        while pieces[-1]:
+            pieces.append(os.read(descriptor, _PIECE))
+    finally:
+        os.close(descriptor)
+    return b"".join(pieces)

@@ -41,6 +41,7 @@ import anyio.to_thread
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
+from wrapper.clean import clean_line
 from wrapper.exchange import Bounds, Exchange
 from wrapper.isolation import launch, launcher
 from wrapper.isolation.confinement import PLAIN, Confinement
@@ -67,6 +68,9 @@ GRACE_SECONDS = 2.0
 
 KILL_SECONDS = 3.0
 """From SIGKILL to the confession that something cannot be ended."""
+
+REASON_CHARS = 300
+"""What is kept of why a client cannot be run."""
 
 _CANNOT_RUN = (126, 127)
 
@@ -189,8 +193,10 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
     said = errors.decode("utf-8", "replace").strip()
     who, _, reason = said.partition(": ")
     if process.returncode in _CANNOT_RUN and who in launch.LAUNCHERS:
-        return _not_started(f"{command.argv[0]} cannot be run: {reason}")
-    output = bytes(exchange.stdout[: bounds.output_bytes])
+        why = clean_line(reason, REASON_CHARS)
+        # A bridge stands in the client's place, and names it.
+        return _not_started(why if who == launch.BRIDGE else f"{command.argv[0]} cannot be run: {why}")
+    output = bytes(memoryview(exchange.stdout)[: bounds.output_bytes])
     seconds = time.monotonic() - began
     return Completed(
         process.returncode, output, errors, exchange.stopped, left_behind, seconds, exchange.first_byte

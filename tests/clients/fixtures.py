@@ -1,4 +1,4 @@
-"""What every test with a real client asks for."""
+"""What the tests with a real client ask for."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from leftovers import Leftovers
 
-from clients.kit import CLIENTS, SYSTEM, Seats
+from clients.kit import CLIENTS, Client
+from council.conformance.bench import Bench, Room
 from council.conformance.provider.stub import Stub
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
-
-    from wrapper.adapters.native import NativeAdapter
 
 
 @pytest.fixture
@@ -32,16 +31,21 @@ def leftovers() -> Iterator[Leftovers]:
     assert seen.none_within(5), seen.now()
 
 
-@pytest.fixture(params=sorted(CLIENTS))
-def seats(request: pytest.FixtureRequest, stub: Stub, tmp_path: Path, leftovers: Leftovers) -> Seats:
-    """Seats of each client in turn."""
-    return Seats(CLIENTS[request.param], stub, tmp_path, leftovers)
+@pytest.fixture(scope="module", params=sorted(CLIENTS))
+def client(request: pytest.FixtureRequest) -> Client:
+    """Each client in turn."""
+    return CLIENTS[request.param]
+
+
+@pytest.fixture(scope="module")
+def bench(client: Client, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A bench of each client: what is played there serves all tests of a module."""
+    return client.bench(tmp_path_factory.mktemp(client.preset))
 
 
 @pytest.fixture
-async def seat(seats: Seats) -> AsyncIterator[NativeAdapter]:
-    """An open seat in the restricted profile."""
-    adapter = seats.make()
-    await adapter.open(SYSTEM)
-    yield adapter
-    await adapter.close()
+def room(bench: Bench, stub: Stub, tmp_path: Path) -> Iterator[Room]:
+    """A room for one test, in which nothing may be left."""
+    room = Room(bench, stub, tmp_path)
+    yield room
+    assert room.traces.none_within(5), room.traces.running()

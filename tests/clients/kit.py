@@ -1,261 +1,152 @@
-"""The real clients, pinned in `images/`, installed by `make .venv/.clients`, in seats of ours before a stub.
+"""The real clients, pinned in `images/`, installed by `make .venv/.clients`, on a bench of ours.
 
 Each test that asks for a client that is not installed is skipped; ``CONSILIUM_REQUIRE_CLIENTS=1`` makes
-that a failure. Keys are the stub's, homes are private, and nothing but loopback is spoken to.
+that a failure. How a client is brought before the provider stands in its preset.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
-from leftovers import VARIABLE, Leftovers
 
-from consilium.messages import Fault, PromptSent
-from council.conformance.provider.script import KEY
-from wrapper.adapters.native import NativeAdapter
+from council.conformance.bench import Bench
 from wrapper.adapters.presets import load_preset
-from wrapper.sandbox import Bounds
-
-if TYPE_CHECKING:
-    from council.conformance.provider.stub import Stub
 
 INSTALLED = Path(__file__).parents[2] / ".venv" / "clients"
-SYSTEM = "You are a sceptic called Zeno. You answer in plain prose."
-BOUNDS = Bounds(overall=120)
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client as the tests configure it. ``{url}`` in a value is where the stub is."""
+    """What is expected of a client beyond what is expected of all."""
 
     preset: str
     installed_as: str
-    env: dict[str, str]
-    passed: tuple[str, ...]
-    settings: dict[str, str] = field(default_factory=dict)
-    reports_usd: bool = True
-    cached_apart: bool = True
-    """Whether what is read from a cache comes on top of the input that the API tells."""
-    shell_tool: tuple[str, str] = ("Bash", "command")
-    """The tool that runs a command, and what it calls the command."""
-    refusal: str = "touch {made}"
-    """What it says of a command that it may not run; empty if it says nothing."""
-    ignores: str | None = ".claude"
-    """What of a person's home it ignores, restricted, even in the folder of its state; None for nothing."""
-    takes_its_folder: bool = False
-    """Whether it takes what stands in the folder where it works, restricted or not: that one is empty."""
+    words: Mapping[str, str]
+    """For each act of the provider, what of the client's own words the fault holds."""
+    no_key: str
+    """The same for a key that is missing."""
+    programs: str = "node_modules/.bin"
+    not_applicable: frozenset[str] = frozenset()
+    """The checks that do not apply."""
     tries_again: bool = True
     """Whether it asks a provider again that was overloaded."""
-    nowhere: PromptSent = PromptSent.NO
-    """What it tells of the prompt if the provider cannot be reached."""
-    person: dict[str, str] = field(default_factory=dict)
-    """Files in a person's home without which the client does not answer."""
-    faults: dict[str, tuple[Fault, PromptSent, str]] = field(default_factory=dict)
-    """What becomes of each act of the stub: fault, whether the prompt was sent, words of the sentence."""
-    no_key: str = ""
-    limit_bytes: int | None = 9_000_000
-    """A prompt that the client itself refuses; None for one that takes them all."""
-    programs: str = "node_modules/.bin"
-    """Where the program is, below the folder that it is installed in."""
-    a_file_a_chat: bool = True
-    """Whether a file is gone with each chat that is; else the client alone knows which chats there are."""
+    leaves_out: str = ""
+    """Prompts that reach the model, and are not in the chat later."""
+    splits_sequences: bool = False
+    """Whether it takes an escape sequence apart, so that the rest of it is text."""
 
-    def environment(self, stub: Stub, leftovers: Leftovers, home: Path) -> dict[str, str]:
-        """The environment of a wrapper that drives this client."""
+    def bench(self, folder: Path) -> Bench:
+        """A bench of this client."""
+        preset = load_preset(self.preset)
         programs = INSTALLED / self.installed_as / self.programs
         why = None
         if shutil.which("node") is None:
             why = "node is not installed"
-        elif not (programs / load_preset(self.preset).executable).exists():
+        elif not (programs / preset.executable).exists():
             why = f"{self.installed_as} is not installed: make .venv/.clients"
         if why is not None:
             if os.environ.get("CONSILIUM_REQUIRE_CLIENTS") == "1":
                 pytest.fail(why)
             pytest.skip(why)
-        for name, content in self.person.items():
-            if not (home / name).exists():
-                (home / name).parent.mkdir(parents=True, exist_ok=True)
-                (home / name).write_text(content)
-        home.mkdir(exist_ok=True)
-        own = {name: value.format(url=stub.url) for name, value in self.env.items()}
-        return {**leftovers.env, "PATH": f"{programs}:/usr/bin:/bin", "HOME": str(home), **own}
+        return Bench(preset, folder, {"PATH": f"{programs}:/usr/bin:/bin", "LANG": "C.UTF-8"})
 
 
-REFUSED = (Fault.CLIENT_ERROR, PromptSent.YES)
-
-ANTHROPIC_FAULTS = {
-    "400": (*REFUSED, "API Error: 400 the stub was told to answer 400"),
-    "401": (*REFUSED, "Failed to authenticate. API Error: 401 the stub was told"),
-    "403": (*REFUSED, "Failed to authenticate. API Error: 403 the stub was told"),
-    "404": (*REFUSED, "There's an issue with the selected model"),
-    "429": (Fault.QUOTA, PromptSent.YES, "Request rejected (429)"),
-    "500": (*REFUSED, "API Error: 500 the stub was told to answer 500"),
-    "529": (*REFUSED, "529"),
-    "quota": (Fault.QUOTA, PromptSent.YES, "nothing is left of what was paid for"),
-    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "Connection dropped"),
-    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
+CLAUDE_WORDS = {
+    "400": "API Error: 400 the stub was told to answer 400",
+    "401": "Failed to authenticate. API Error: 401 the stub was told",
+    "403": "Failed to authenticate. API Error: 403 the stub was told",
+    "404": "There's an issue with the selected model",
+    "429": "Request rejected (429)",
+    "500": "API Error: 500 the stub was told to answer 500",
+    "529": "529",
+    "quota": "nothing is left of what was paid for",
+    "cut": "Connection dropped",
+    "empty": "gave an empty answer",
 }
 
-OPENAI_FAULTS = {
-    "400": (*REFUSED, "the stub was told to answer 400"),
-    "401": (*REFUSED, "unexpected status 401 Unauthorized: the stub was told"),
-    "403": (*REFUSED, "unexpected status 403 Forbidden: the stub was told"),
-    "404": (*REFUSED, "unexpected status 404 Not Found: the stub was told"),
-    "429": (Fault.QUOTA, PromptSent.YES, "429 Too Many Requests"),
-    "500": (*REFUSED, "experiencing high demand"),
-    "529": (*REFUSED, "unexpected status 529"),
-    "quota": (Fault.QUOTA, PromptSent.YES, "Quota exceeded. Check your plan and billing details."),
-    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "stream disconnected before completion"),
-    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
+CODEX_WORDS = {
+    "400": "the stub was told to answer 400",
+    "401": "unexpected status 401 Unauthorized: the stub was told",
+    "403": "unexpected status 403 Forbidden: the stub was told",
+    "404": "unexpected status 404 Not Found: the stub was told",
+    "429": "429 Too Many Requests",
+    "500": "experiencing high demand",
+    "529": "unexpected status 529",
+    "quota": "Quota exceeded. Check your plan and billing details.",
+    "cut": "stream disconnected before completion",
+    "empty": "gave an empty answer",
 }
 
-OPENCODE_FAULTS = {
-    "400": (*REFUSED, "the provider answered 400: the stub was told"),
-    "401": (*REFUSED, "the provider answered 401: the stub was told"),
-    "403": (*REFUSED, "the provider answered 403: the stub was told"),
-    "404": (*REFUSED, "the provider answered 404: the stub was told"),
-    "429": (Fault.QUOTA, PromptSent.YES, "too many requests"),
-    "500": (*REFUSED, "gave up after 3 of its tries: the stub was told to answer 500"),
-    "529": (*REFUSED, "gave up after 3 of its tries: the stub was told to answer 529"),
-    "quota": (Fault.QUOTA, PromptSent.YES, "nothing is left of what was paid for"),
-    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "the answer broke off"),
-    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "gave an empty answer"),
+GEMINI_WORDS = {
+    "400": "the stub was told to answer 400",
+    "401": '"code":401,"message":"the stub was told',
+    "403": '"code":403,"message":"the stub was told',
+    "404": "API Error: the stub was told to answer 404",
+    "429": "API Error: the stub was told to answer 429: too many requests",
+    "500": '"code":500,"message":"the stub was told',
+    "529": '"code":529,"message":"the stub was told',
+    "quota": "You have exhausted your daily quota on this model.",
+    "cut": "Model stream ended without a finish reason.",
+    "empty": "The model returned an empty response",
 }
 
-HAS_USED_OPENCODE = {
-    ".config/opencode/package-lock.json": '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1"}}}}',
-    ".config/opencode/node_modules/.package-lock.json": "{}",
+OPENCODE_WORDS = {
+    "400": "the provider answered 400: the stub was told",
+    "401": "the provider answered 401: the stub was told",
+    "403": "the provider answered 403: the stub was told",
+    "404": "the provider answered 404: the stub was told",
+    "429": "too many requests",
+    "500": "gave up after 3 of its tries: the stub was told to answer 500",
+    "529": "gave up after 3 of its tries: the stub was told to answer 529",
+    "quota": "nothing is left of what was paid for",
+    "cut": "the answer broke off",
+    "empty": "gave an empty answer",
 }
-"""What it has installed at its first start; without that it would ask npm for it."""
 
-GEMINI_FAULTS = {
-    "400": (*REFUSED, "the stub was told to answer 400"),
-    "401": (*REFUSED, '"code":401,"message":"the stub was told'),
-    "403": (*REFUSED, '"code":403,"message":"the stub was told'),
-    "404": (*REFUSED, "API Error: the stub was told to answer 404"),
-    "429": (Fault.QUOTA, PromptSent.YES, "API Error: the stub was told to answer 429: too many requests"),
-    "500": (*REFUSED, '"code":500,"message":"the stub was told'),
-    "529": (*REFUSED, '"code":529,"message":"the stub was told'),
-    "quota": (Fault.QUOTA, PromptSent.YES, "You have exhausted your daily quota on this model."),
-    "cut": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "Model stream ended without a finish reason."),
-    "empty": (Fault.EMPTY_ANSWER, PromptSent.YES, "The model returned an empty response"),
+KIMI_WORDS = {
+    "400": "400 the stub was told to answer 400",
+    "401": "Authentication required: 401 the stub was told",
+    "403": "Authentication required: 403 the stub was told",
+    "404": "404 the stub was told to answer 404",
+    "429": "429 the stub was told to answer 429",
+    "500": "500 the stub was told to answer 500",
+    "529": "529 the stub was told to answer 529",
+    "quota": "nothing is left of what was paid for",
+    "cut": "its output breaks off",
+    "empty": "The API returned an empty response",
 }
 
 CLIENTS = {
     client.preset: client
     for client in (
-        Client(
-            "claude",
-            "claude",
-            env={"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": KEY},
-            passed=("ANTHROPIC_API_KEY",),
-            settings={"model": "claude-opus-4-8"},
-            faults=ANTHROPIC_FAULTS,
-            no_key="Not logged in",
-        ),
-        Client(
-            "glm-code",
-            "claude",
-            env={"GLM_BASE_URL": "{url}/api/anthropic", "ANTHROPIC_AUTH_TOKEN": KEY},
-            passed=("ANTHROPIC_AUTH_TOKEN",),
-            settings={"api_base": "{url}/api/anthropic"},
-            reports_usd=False,
-            faults=ANTHROPIC_FAULTS,
-            no_key="Not logged in",
-        ),
-        Client(
-            "codex",
-            "codex",
-            env={"CODEX_BASE_URL": "{url}/v1", "CODEX_API_KEY": KEY},
-            passed=("CODEX_API_KEY",),
-            settings={"api_base": "{url}/v1"},
-            reports_usd=False,
-            cached_apart=False,
-            shell_tool=("exec_command", "cmd"),
-            refusal="",
-            ignores=None,
-            faults=OPENAI_FAULTS,
-            no_key="Missing environment variable: `CODEX_API_KEY`",
-            limit_bytes=1_100_000,
-        ),
-        Client(
-            "opencode",
-            "opencode",
-            env={"OPENAI_API_KEY": KEY},
-            passed=("OPENAI_API_KEY",),
-            settings={"api_base": "{url}/v1", "model": "m-1"},
-            programs="node_modules/opencode-linux-x64-baseline/bin",
-            person=HAS_USED_OPENCODE,
-            reports_usd=False,
-            cached_apart=False,
-            shell_tool=("bash", "command"),
-            ignores=None,
-            faults=OPENCODE_FAULTS,
-            no_key="there is no key for http://127.0.0.1",
-            limit_bytes=None,
-            a_file_a_chat=False,
-        ),
+        Client("claude", "claude", CLAUDE_WORDS, "Not logged in"),
+        Client("glm-code", "claude", CLAUDE_WORDS, "Not logged in"),
+        Client("codex", "codex", CODEX_WORDS, "Missing environment variable: `CODEX_API_KEY`"),
         Client(
             "gemini",
             "gemini",
-            env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": KEY},
-            passed=("GEMINI_API_KEY",),
-            settings={"model": "gemini-2.5-flash"},
-            reports_usd=False,
-            cached_apart=False,
-            shell_tool=("run_shell_command", "command"),
-            refusal='Tool \\"run_shell_command\\" not found',
-            ignores="",
-            takes_its_folder=True,
+            GEMINI_WORDS,
+            "you must specify the GEMINI_API_KEY environment variable",
             tries_again=False,
-            nowhere=PromptSent.MAYBE,
-            person={".gemini/settings.json": '{"security":{"auth":{"selectedType":"gemini-api-key"}}}'},
-            faults=GEMINI_FAULTS,
-            no_key="you must specify the GEMINI_API_KEY environment variable",
+            leaves_out="/help, /cost, /clear, /nosuchcommand x",
+            splits_sequences=True,
         ),
+        Client(
+            "opencode",
+            "opencode",
+            OPENCODE_WORDS,
+            "there is no key for http://127.0.0.1",
+            programs="node_modules/opencode-linux-x64-baseline/bin",
+            not_applicable=frozenset({"overlong-prompt-is-refused"}),
+        ),
+        Client("kimi", "kimi", KIMI_WORDS, "Authentication required"),
     )
 }
 
-ALIKE = {
-    "deepseek.coder": replace(
-        CLIENTS["opencode"],
-        preset="deepseek.coder",
-        env={"DEEPSEEK_API_KEY": KEY, "DEEPSEEK_BASE_URL": "{url}"},
-        passed=("DEEPSEEK_API_KEY",),
-        settings={"api_base": "{url}"},
-    )
-}
+ALIKE = {"deepseek.coder": replace(CLIENTS["opencode"], preset="deepseek.coder")}
 """Presets that drive the program of another one in the same way: only what differs is tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seats:
-    """Makes seats of one client; each call is another life of the wrapper."""
-
-    client: Client
-    stub: Stub
-    folder: Path
-    leftovers: Leftovers
-
-    def plan(self) -> tuple[str, dict[str, str], str, dict[str, str], tuple[str, ...]]:
-        """What a seat is made of: preset, settings, folder, environment, names of what is passed on."""
-        settings = {key: value.format(url=self.stub.url) for key, value in self.client.settings.items()}
-        ours = self.client.environment(self.stub, self.leftovers, self.folder / "person")
-        folder = str(self.folder / "seat")
-        return self.client.preset, settings, folder, ours, (VARIABLE, *self.client.passed)
-
-    def make(self, name: str = "seat", **choices: Any) -> NativeAdapter:
-        """A seat whose state is in the folder ``name``."""
-        preset, settings, _, ours, passed = self.plan()
-        settings |= choices.pop("settings", {})
-        usual: dict[str, Any] = {
-            "environment": ours | choices.pop("env", {}),
-            "bounds": BOUNDS,
-            "passed": passed,
-        }
-        return NativeAdapter(load_preset(preset), settings, self.folder / name, **{**usual, **choices})

@@ -5,68 +5,59 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from leftovers import Leftovers
 
-from clients.kit import ALIKE, SYSTEM, Seats
-from consilium.errors import AdapterFault
+from clients.kit import ALIKE, Client
+from council.conformance.bench import SYSTEM, Bench, Room
+from council.conformance.checks import CHECKS, Check, Outcome, perform
+from council.conformance.failures import TOLD
 from council.conformance.provider.script import KEY
+from council.conformance.verdicts import need_fault
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from council.conformance.provider.stub import Stub
+    pass
 
 pytest_plugins = ("clients.fixtures",)
-pytestmark = [pytest.mark.anyio, pytest.mark.clients, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.clients, pytest.mark.timeout(400)]
+
+WHAT_DIFFERS = (
+    "three-turns-are-one-chat",
+    "id-is-kept-after-success-only",
+    "system-prompt-is-sent",
+    "nothing-else-is-asked",
+    "usage-is-the-turns-own",
+    "restricted-has-no-tools",
+    "missing-key-is-said",
+)
 
 
-@pytest.fixture(params=sorted(ALIKE))
-def seats(request: pytest.FixtureRequest, stub: Stub, tmp_path: Path, leftovers: Leftovers) -> Seats:
-    """Seats of each of them in turn."""
-    return Seats(ALIKE[request.param], stub, tmp_path, leftovers)
+@pytest.fixture(scope="module", params=sorted(ALIKE))
+def client(request: pytest.FixtureRequest) -> Client:
+    """Each of them in turn."""
+    return ALIKE[request.param]
 
 
-async def test_deepseek_is_asked_for_its_model_with_its_key_in_one_chat(seats: Seats, stub: Stub) -> None:
-    adapter = seats.make()
-    await adapter.open(SYSTEM)
-    await adapter.send_turn("first")
-    with pytest.raises(AdapterFault):
-        await adapter.send_turn("<<cut>>")
-    await adapter.close()
-    again = seats.make()
-    await again.open(SYSTEM)
-    told = await again.send_turn("second")
-    await again.close()
-
-    assert told.text == "I have seen 2 user messages; last: second"
-    assert told.usage is not None
-    assert (told.usage.tokens_in, told.usage.tokens_out, told.usage.tokens_cached) == (113, 13, 11)
-    assert len(stub.requests) == 3
-    for request, turn in zip(stub.requests, stub.turns, strict=True):
-        assert request.path == "/chat/completions"
-        assert request.headers["authorization"] == f"Bearer {KEY}"
-        assert turn.model == "deepseek-chat"
-        assert turn.tools == ()
-        assert SYSTEM in turn.system
-    assert [text.strip() for text in stub.turns[-1].prompts] == ["first", "second"]
+@pytest.fixture(scope="module")
+def bench(client: Client, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A bench of each."""
+    return client.bench(tmp_path_factory.mktemp(client.preset))
 
 
-@pytest.mark.parametrize("act", ["401", "quota"])
-async def test_a_fault_of_the_provider_is_told_as_what_it_is(seats: Seats, act: str) -> None:
-    adapter = seats.make()
-    await adapter.open(SYSTEM)
-    with pytest.raises(AdapterFault) as raised:
-        await adapter.send_turn(f"<<{act}>>")
-    await adapter.close()
-    kind, sent, words = seats.client.faults[act]
-    assert (raised.value.fault, raised.value.prompt_sent) == (kind, sent), raised.value.detail
-    assert words in raised.value.detail
+@pytest.mark.parametrize(
+    "check", [check for check in CHECKS if check.name in WHAT_DIFFERS], ids=lambda check: check.name
+)
+async def test_what_its_preset_says_otherwise_is_so(bench: Bench, check: Check) -> None:
+    result = await perform(bench, check)
+    assert result.outcome is Outcome.PASSED, result.why
 
 
-async def test_without_a_key_nothing_is_sent(seats: Seats, stub: Stub) -> None:
-    adapter = seats.make(passed=())
-    await adapter.open(SYSTEM)
-    with pytest.raises(AdapterFault, match="there is no key for http://127"):
-        await adapter.send_turn("hello")
-    await adapter.close()
-    assert stub.requests == []
+async def test_deepseek_is_asked_for_its_model_with_its_key(room: Room, client: Client) -> None:
+    async with room.seated() as seat:
+        await seat.answer("first")
+        for act in ("401", "quota"):
+            fault = need_fault(await seat.fail(f"<<{act}>>"), *TOLD[act])
+            assert client.words[act] in fault.detail
+    (request, *_), (turn, *_) = room.provider.requests, room.provider.turns
+    assert request.path == "/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert turn.model == "deepseek-chat"
+    assert SYSTEM in turn.system

@@ -13,6 +13,7 @@ from leftovers import Leftovers
 from clients.kit import CLIENTS
 from consilium.records import TurnOutcome, TurnRecord
 from consilium.transcript import read_records
+from council.conformance.bench import SECRETS, Room
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,10 +37,16 @@ limits: {turn_seconds: 90}
 def test_three_real_clients_debate_to_the_end(stub: Stub, leftovers: Leftovers, tmp_path: Path) -> None:
     env: dict[str, str] = {}
     paths = []
-    for client in CLIENTS.values():
-        own = client.environment(stub, leftovers, tmp_path / "person")
-        paths += [path for path in own["PATH"].split(":") if path not in paths]
-        env |= own
+    for name in ("claude", "codex", "glm-code"):
+        (tmp_path / name).mkdir()
+        room = Room(CLIENTS[name].bench(tmp_path), stub, tmp_path / name)
+        own, known = room.means(), room.preset.settings
+        paths.append(room.bench.environment["PATH"])
+        env |= own["environment"]
+        env |= {
+            variable: own["settings"][key] for key in own["settings"] if (variable := known[key].variable)
+        }
+    env = {name: value for name, value in env.items() if name not in SECRETS} | leftovers.env
     env |= {"PATH": ":".join([*paths, leftovers.env["PATH"]]), "CONSILIUM_MODEL_URL": "http://127.0.0.1:9/v1"}
     (tmp_path / "council.yaml").write_text(COUNCIL)
     ports = ("--control-port", "0", "--data-port", "0", "--admin-port", "0", "--metrics-port", "0")

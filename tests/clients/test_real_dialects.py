@@ -6,17 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from leftovers import VARIABLE
+from leftovers import VARIABLE, Leftovers
 from standin_seat import seat_maker
 
-from clients.kit import SYSTEM, Seats
+from council.conformance.bench import SYSTEM, Room
 from wrapper import sandbox
+from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.reading import _Output
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from wrapper.adapters.native import NativeAdapter
 
 pytest_plugins = ("clients.fixtures",)
 pytestmark = [pytest.mark.anyio, pytest.mark.clients, pytest.mark.timeout(300)]
@@ -26,7 +25,7 @@ NEW = "0a1b2c3d-1111-4000-8000-0a1b2c3d4e5f"
 
 
 async def run(adapter: NativeAdapter, argv: tuple[str, ...], prompt: bytes) -> sandbox.Completed:
-    return await sandbox.run(adapter._command(argv, prompt), sandbox.Bounds(overall=60))
+    return await sandbox.run(adapter._turn_command(argv, prompt), sandbox.Bounds(overall=60))
 
 
 def dialect(adapter: NativeAdapter, done: sandbox.Completed) -> dict[str, Any]:
@@ -37,11 +36,14 @@ def dialect(adapter: NativeAdapter, done: sandbox.Completed) -> dict[str, Any]:
     return {"code": done.returncode, **{place: kind.replace("int", "float") for place, kind in kinds.items()}}
 
 
-async def test_a_stand_in_answers_and_refuses_as_the_real_client_does(seats: Seats, tmp_path: Path) -> None:
-    name = seats.client.preset
-    make = seat_maker(seats.leftovers, tmp_path / "standin", name, {"model": "m"})
+async def test_a_stand_in_answers_and_refuses_as_the_real_client_does(
+    room: Room, leftovers: Leftovers, tmp_path: Path
+) -> None:
+    name = room.preset.name
+    make = seat_maker(leftovers, tmp_path / "standin", name, {"model": "m"})
     told = []
-    for adapter in (seats.make(), make(passed=(VARIABLE,))):
+    for adapter in (room.seat(), make(passed=(VARIABLE,))):
+        assert isinstance(adapter, NativeAdapter)
         await adapter.open(SYSTEM)
         adapter._put_back(None)
         first = await run(adapter, adapter._call.arguments(None, NEW), b"hello")

@@ -10,7 +10,7 @@ import pytest
 
 from consilium.messages import Recovery
 from council import orders
-from council.status import REASONS
+from council.pausing import REASONS
 from council.verbs import VERBS, parser
 from pki.main import parser as pki_parser
 

@@ -22,8 +22,8 @@ PAUSED = event(EventName.DEBATE_PAUSED, reason="participant_failed", seats=[SCEP
 def fault(
     reason: str = "stalled", prompt_sent: str | None = "maybe", resets_at: str | None = None
 ) -> EventRecord:
-    told = {"reason": reason, "prompt_sent": prompt_sent, "resets_at": resets_at}
-    return event(EventName.PARTICIPANT_FAULT, SCEPTIC, **told)
+    fault = EventName.PARTICIPANT_FAULT
+    return event(fault, SCEPTIC, reason=reason, prompt_sent=prompt_sent, resets_at=resets_at)
 
 
 def ended(outcome: str, *, reason: str, cap: str | None = None) -> EventRecord:

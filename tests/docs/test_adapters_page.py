@@ -49,7 +49,7 @@ def test_every_preset_is_shown_as_it_is() -> None:
         [
             f"`{preset.name}`",
             f"`{preset.executable}`",
-            preset.version.known_good,
+            preset.version.known_good or "never",
             preset.chat.id,
             preset.chat.turn,
             ", ".join(preset.profiles),

@@ -141,7 +141,7 @@ def failing(session: Session) -> int:
 
 
 def used_up(session: Session) -> int:
-    session.plugin("gave up after 1 of its tries: Rate limit reached; again at 1796052842")
+    session.plugin("gave up after 1 of its tries: Rate limit reached; again at 2026-11-30T15:34:02.500Z")
     return 1
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wrapper import clean
 from wrapper.clean import (
     MAX_MARKS,
     boundary,
@@ -360,3 +361,43 @@ def test_a_megabyte_of_tokens_is_an_empty_answer() -> None:
 def test_an_empty_token_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         last_token_cut("answer", "")
+
+
+PIECES = [
+    "\x1b[31m",
+    "\x1b]0;t\x07",
+    "\x9b",
+    "\r",
+    "\v",
+    "\u2028",
+    "\u200d",
+    "\ufe0f",
+    "\u200b",
+    "\u0301" * 40,
+]
+PIECES += [
+    "\u0958",
+    "\u2126",
+    "\ud83d\ude00",
+    "\ud800",
+    "\b",
+    "\n\n\n\n\n",
+    "#\u20e3",
+    "a",
+    " ",
+    "\n",
+    "\u0627",
+    "\u2764",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.characters()).map("".join))
+def test_a_step_that_is_left_out_would_have_changed_nothing(text: str) -> None:
+    every = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    every = clean._LINE_BREAK.sub("\n", clean._SEQUENCE.sub("", every))
+    every = clean._take_back(clean._NEVER_SHOWN.sub("", every))
+    for step in (str, lambda every: clean._JUDGED.sub(clean._judge, every)):
+        thinned = clean._CROWD.sub(clean._thin, step(every))
+        every = clean._CROWD.sub(clean._thin, unicodedata.normalize("NFC", thinned))
+    every = "\n".join(line.rstrip() for line in every.split("\n")).strip("\n")
+    assert clean_text(text) == clean._BLANK_LINES.sub("\n\n\n", every)

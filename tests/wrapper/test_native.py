@@ -192,7 +192,12 @@ async def test_a_setting_in_a_file_of_the_client_can_only_be_a_value(
 ) -> None:
     written = text_of(tmp_path / "seat" / "home" / "extra-openai-models.yaml")
     assert yaml.safe_load(written) == [
-        {"model_id": "seat", "model_name": "SmolLM2-135M-Instruct", "api_base": SETTINGS["api_base"]}
+        {
+            "model_id": "seat",
+            "model_name": "SmolLM2-135M-Instruct",
+            "api_base": SETTINGS["api_base"],
+            "api_key_name": "endpoint",
+        }
     ]
 
 
@@ -372,8 +377,8 @@ async def test_a_state_that_cannot_be_written_refuses_to_open(make: Make, tmp_pa
 # --- turns that fail ---------------------------------------------------------------------------------
 
 FAULTS = {
-    "fail": (Fault.CLIENT_ERROR, PromptSent.MAYBE, r"exit code 1: .*the provider broke$"),
-    "quota": (Fault.QUOTA, PromptSent.MAYBE, "exceeded your quota"),
+    "fail": (Fault.CLIENT_ERROR, PromptSent.YES, r"exit code 1: .*the provider broke$"),
+    "quota": (Fault.QUOTA, PromptSent.YES, "exceeded your quota"),
     "crash": (Fault.CLIENT_ERROR, PromptSent.MAYBE, "LookupError: something unforeseen$"),
     "die": (Fault.CLIENT_ERROR, PromptSent.MAYBE, r"signal 9 \(Killed\), and gave no reason"),
     "silent": (Fault.UNREADABLE_ANSWER, PromptSent.YES, "not JSON"),
@@ -475,6 +480,7 @@ async def test_a_restart_that_cannot_be_kept_keeps_the_chat(seat: NativeAdapter,
     with pytest.raises(AdapterFault, match="cannot be kept"):
         await seat.restart(SYSTEM)
     assert not seat.memory_lost
+    (tmp_path / "seat" / CHAT_FILE).rmdir()
     assert (await seat.send_turn("second")).text == "Heard 2 turns, the first being first"
 
 

@@ -109,7 +109,7 @@ FAULTS = {
     "used_up": (
         Fault.QUOTA,
         PromptSent.YES,
-        r"its quota comes back: 2026-11-30 15:34 UTC\): gave up after 1",
+        r"gave up after 1 of its tries: Rate limit reached; again at 2026",
     ),
     "unreachable": (Fault.CLIENT_ERROR, PromptSent.NO, r"Unable to connect\. Is it there\?$"),
     "no_key": (Fault.CLIENT_ERROR, PromptSent.NO, r"there is no key for https://api.example.org/v1$"),
@@ -135,6 +135,7 @@ async def test_a_failed_turn_says_why_and_leaves_the_chat_as_it_was(
     assert fault.detail.isprintable()
     assert "hidden" not in fault.detail, "headers are nobody's business"
     assert "http://x" not in fault.detail
+    assert fault.resets_at == ("2026-11-30T15:34:02Z" if act == "used_up" else None)
     with pytest.raises(AdapterFault, match=words):
         raise fault
     assert (tmp_path / "seat" / CHAT_FILE).read_bytes() == kept

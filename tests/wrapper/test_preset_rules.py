@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from consilium.errors import UserError
+from wrapper.adapters.invocation import Invocation
 from wrapper.adapters.parts import Version
 from wrapper.adapters.places import AnswerPlaces, values_at
 from wrapper.adapters.presets import load_preset, read_preset
@@ -108,7 +109,12 @@ MISTAKES = [
         'turn = "restore"',
         "state.chat: the files that chat.turn = restore puts back",
     ),
-    ("llm", "[state]", '[state]\nchat = ["logs.db"]', "state.chat: the files that chat.turn = restore puts"),
+    (
+        "codex",
+        "[state]",
+        '[state]\nchat = ["logs.db"]',
+        "state.chat: the files that chat.turn = restore puts",
+    ),
     ("codex", "pattern = '[a-z]+'", "pattern = '[a-z+'", "settings.effort.pattern: unterminated"),
     ("codex", 'each = "/models"', 'each = "models"', "state.derived.catalog.json.each: "),
     ("llm", 'id = "/0/conv', 'id = "x/0/conv', "answer: id: x/0/conversation_id: the format json has one"),
@@ -157,8 +163,43 @@ MISTAKES = [
         "claude",
         "[conformance.files]",
         '[conformance.faults.cut]\nfault = "client_error"\nprompt_sent = "no"\n[conformance.files]',
-        "conformance.faults.cut: prompt_sent: yes or maybe; the provider was asked",
+        "conformance.faults.cut: prompt_sent: yes or maybe",
     ),
+    (
+        "kimi",
+        '    "--", "acp",\n]\nnext',
+        '    "acp",\n]\nnext',
+        "run: bridge: -- is missing in first or next",
+    ),
+    ("kimi", 'bridge = "acp"', 'bridge = "lsp"', "run.bridge: Input should be 'acp'"),
+    ("kimi", "longest = 1_048_576", "longest = 0", "run.longest: Input should be greater than 0"),
+    (
+        "kimi",
+        '"{api_type}"',
+        '"{api_typ}"',
+        "settings.api_base.set.KIMI_MODEL_PROVIDER_TYPE: nothing is called",
+    ),
+    (
+        "kimi",
+        'KIMI_MODEL_NAME = "',
+        '"KIMI MODEL" = "',
+        "settings.api_base.set.KIMI MODEL.[key]: String should",
+    ),
+    ("kimi", '"agents/agent.md"', '"../agent.md"', "profiles.restricted.system_file: String should match"),
+    (
+        "kimi",
+        '"desk/.git" = ""',
+        '"desk/../.git" = ""',
+        "profiles.restricted.files.desk/../.git.[key]: String",
+    ),
+    (
+        "kimi",
+        '"desk/.git" = ""',
+        '"desk/.git" = "{no}"',
+        "profiles.restricted.files.desk/.git: nothing is called {no}",
+    ),
+    ("antigravity", "{prompt}", "{text}", "run.form: it has to hold {prompt}, and nothing else"),
+    ("antigravity", '{{"event"', '{"event"', "run.form: a single { at character 1"),
 ]
 
 
@@ -243,6 +284,46 @@ def test_a_setting_that_only_adds_arguments_may_be_left_out() -> None:
     assert load_preset("claude").complete({"model": "opus"}) == {"model": "opus"}
 
 
+def test_a_setting_that_only_sets_variables_may_be_left_out() -> None:
+    kimi = load_preset("kimi")
+    assert kimi.settings["api_base"].may_be_left_out
+    given = {"model": "k", "api_base": "https://x/v1", "context": "9"}
+    with_it = Invocation(kimi, "restricted", given, Path("/h")).environment({"PATH": "/bin"}, ())
+    without = Invocation(kimi, "restricted", {"model": "k"}, Path("/h")).environment({"PATH": "/bin"}, ())
+    assert {name: value for name, value in with_it.items() if name not in without} == {
+        "KIMI_MODEL_NAME": "k",
+        "KIMI_MODEL_BASE_URL": "https://x/v1",
+        "KIMI_MODEL_PROVIDER_TYPE": "kimi",
+        "KIMI_MODEL_MAX_CONTEXT_SIZE": "9",
+    }
+
+
+def test_files_of_a_profile_stand_beside_those_of_the_client_and_in_no_other() -> None:
+    kimi = load_preset("kimi")
+    restricted = Invocation(kimi, "restricted", {"model": "k"}, Path("/h")).files("Be brief.")
+    assert set(restricted) == {"agents/agent.md", "desk/.git"}
+    assert restricted["agents/agent.md"].startswith("---\nname: agent\n")
+    assert restricted["agents/agent.md"].endswith("\n---\nBe brief.")
+    native = Invocation(kimi, "native", {"model": "k"}, Path("/h")).files("Be brief.")
+    assert native == {"system-prompt.txt": "Be brief."}
+
+
+def test_a_prompt_is_put_into_the_form_that_the_client_reads() -> None:
+    call = Invocation(load_preset("antigravity"), "native", {}, Path("/h"))
+    text = 'a"}}\n{"event": "user"}\u2028{prompt}'
+    read = call.prompt(text, "Be brief.", first=False)
+    assert read.endswith(b"\n")
+    assert read.count(b"\n") == 1
+    assert json.loads(read) == {"event": "user", "message": {"content": text}}
+
+
+def test_a_client_that_nobody_has_run_is_never_as_it_was_tried() -> None:
+    version = load_preset("antigravity").version
+    assert version.known_good is None
+    assert version.is_newer(version.minimum)
+    assert version.is_older("1.2.10")
+
+
 def test_a_profile_that_a_client_has_not_is_refused() -> None:
     preset = load_preset("llm")
     only = preset.model_copy(update={"profiles": {"restricted": preset.profiles["restricted"]}})
@@ -250,9 +331,9 @@ def test_a_profile_that_a_client_has_not_is_refused() -> None:
         only.profile("native")
 
 
-@pytest.mark.parametrize("name", ["claude", "glm-code", "codex", "gemini"])
-def test_no_profile_lets_a_client_do_what_nobody_allowed(name: str) -> None:
-    text = (PACKAGED / f"{name}.toml").read_text()
+@pytest.mark.parametrize("path", sorted(PACKAGED.glob("*.toml")), ids=lambda path: path.stem)
+def test_no_profile_lets_a_client_do_what_nobody_allowed(path: Path) -> None:
+    text = path.read_text()
     assert not [
         word for word in ("dangerously", "bypass", "yolo", "full-auto", "full-access") if word in text
     ]

@@ -55,7 +55,7 @@ def test_the_llm_preset_says_what_its_file_says() -> None:
     assert list(preset.env.passed) == tree["env"]["pass"]
     assert preset.faults[0].fault is Fault.SESSION_MISMATCH
     assert preset.faults[0].prompt_sent is PromptSent.NO
-    assert preset.faults[-1].prompt_sent is PromptSent.MAYBE
+    assert preset.faults[-1].prompt_sent is PromptSent.YES
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ async def test_a_failed_turn_says_why_and_leaves_the_chat_as_it_was(
     assert (fault.fault, fault.prompt_sent) == (kind, sent), fault.detail
     assert fault.detail.isprintable()
     assert words in fault.detail
-    assert fault.resets_at == ("2h3m10s" if act == "used_up" else None)
+    assert fault.resets_at == ("in 2h3m10s" if act == "used_up" else None)
     assert "Turn.run" not in fault.detail
     assert (tmp_path / "seat" / CHAT_FILE).read_bytes() == kept
     assert (await seat.send_turn("two")).text == "Heard 2 turns, the first being one"

@@ -340,6 +340,18 @@ def test_what_cannot_be_carried_out_is_one_sentence(house: House, council_file: 
         main(house.argv())
 
 
+def test_a_seat_that_the_council_does_not_list_has_nothing_to_do_where_that_is_said(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = house.argv(name="nobody")
+    with pytest.raises(UserError, match="no participant named nobody"):
+        main_module.main(words)
+    with caplog.at_level("INFO"):
+        assert main_module.main([*words, "--if-listed"]) == 0
+    assert "there is nothing to do" in caplog.text
+    assert house.calls == []
+
+
 def test_missing_credentials_are_one_sentence(house: House) -> None:
     with pytest.raises(UserError, match=r"cert.pem is missing"):
         main(house.argv(None, "--certs", str(house.folder)))

@@ -113,11 +113,14 @@ async def _program(
     values = preset.complete(settings)
     version = await adapter.version()
     if preset.version.is_newer(version):
+        tried = preset.version.known_good
         log.warning(
-            "%s %s is newer than %s, the last that was tried with it; watch its first turns",
+            "%s %s %s; watch its first turns",
             preset.executable,
             clean_line(version, LABEL_CHARS),
-            preset.version.known_good,
+            f"is newer than {tried}, the last that was tried with it"
+            if tried
+            else "was never run with its preset, which is written from its documentation",
         )
     meta = Meta(
         brand=_label(preset.brand),

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from wrapper.isolation.confinement import Confinement
 
 VERSION_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
+_VERSION = re.compile(r"(?=.{1,80}\Z)[0-9]+(\.[0-9]+)*")
+
 DERIVED_BOUNDS = sandbox.Bounds(overall=60)
 
 
@@ -106,18 +108,19 @@ class ClientAdapter(ParticipantAdapter):
             ) from None
         said = decode_output(done.stdout + done.stderr)
         found = re.search(preset.version.pattern, said)
-        if found is None:
+        version = found[1] if found and _VERSION.fullmatch(found[1]) else None
+        if version is None:
             raise UserError(
                 f"{' '.join(command.argv)} says no version: {clean_line(said, 200) or 'nothing'}",
                 hint=preset.install,
             )
-        if preset.version.is_older(found[1]):
+        if preset.version.is_older(version):
             oldest = preset.version.minimum
             raise UserError(
-                f"{preset.executable} {found[1]} is too old; it has to be {oldest} at least",
+                f"{preset.executable} {version} is too old; it has to be {oldest} at least",
                 hint=preset.install,
             )
-        return found[1]
+        return version
 
     async def _printed(self, name: str, rule: Derived) -> str:
         """A file of the client's that it prints itself. Raises `AdapterFault`."""

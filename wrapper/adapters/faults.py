@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
-from wrapper.adapters.reading import read_complaint
+from wrapper.adapters.reading import Complaint, read_complaint
 from wrapper.clean import clean_line, clean_text, decode_output
 
 if TYPE_CHECKING:
     from wrapper.adapters.parts import KnownFault
     from wrapper.adapters.presets import Preset
-    from wrapper.adapters.reading import Complaint
     from wrapper.sandbox import Bounds, Completed
 
 WORDS_CHARS = 600
 """What is kept of a client's own words: the end, where the reason stands."""
 
+SEARCHED_CHARS = 4096
+"""What of them is searched for what they mean, at either end: a pattern may take time that grows with the
+square of it, or worse."""
+
+_EDGE = SEARCHED_CHARS // 2
+
 RESET_CHARS = 80
+
+_DURATION = re.compile(r"(\d+h)?(\d+m)?(\d+(\.\d+)?s)?", re.ASCII)
 
 _SECONDS_DIGITS = 12
 """A UNIX time with more digits than this counts milliseconds."""
@@ -29,7 +36,9 @@ _SECONDS_DIGITS = 12
 
 def fault_of(done: Completed, preset: Preset, bounds: Bounds) -> AdapterFault | None:
     """Why this run of ``preset`` is not an answer; None if it may be one."""
-    complaint = read_complaint(done.stdout, preset.answer)
+    # What has no end is not read: its beginning says nothing of a failure, and takes twenty times its size.
+    unread = done.stopped is Fault.ANSWER_TOO_LARGE
+    complaint = Complaint(failed=False, words="") if unread else read_complaint(done.stdout, preset.answer)
     fault = _judged(done, preset, bounds, complaint)
     if fault is not None:
         fault.refused = complaint.refused
@@ -65,8 +74,9 @@ def told(
 
 def meaning(preset: Preset, words: str) -> tuple[KnownFault, str | None] | None:
     """The fault that the client is known to mean by ``words``, and when its quota comes back, if it says."""
+    edges = words if len(words) <= SEARCHED_CHARS else f"{words[:_EDGE]}\n{words[-_EDGE:]}"
     for known in preset.faults:
-        if found := re.search(known.pattern, words):
+        if found := re.search(known.pattern, edges):
             return known, _moment(found.groupdict().get("reset"))
     return None
 
@@ -86,7 +96,8 @@ def _words(done: Completed, preset: Preset) -> str:
 def _moment(said: str | None) -> str | None:
     """When a quota is full again, if the client told: RFC 3339 in UTC, or its words if they name no moment.
 
-    ``3pm (Europe/Rome)`` names none: which day is meant, only the client knows.
+    ``3pm (Europe/Rome)`` names none: which day is meant, only the client knows. Nor does ``34.07s``, which
+    counts from when it was said.
     """
     if not said:
         return None
@@ -100,7 +111,7 @@ def _moment(said: str | None) -> str | None:
             return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
         pass
-    return clean_line(said, RESET_CHARS) or None
+    return clean_line(f"in {said}" if _DURATION.fullmatch(said) else said, RESET_CHARS) or None
 
 
 def _broken(bound: Fault, bounds: Bounds) -> str:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from consilium.errors import UserError
 from wrapper.adapters import templates
 from wrapper.adapters.belongings import TEMPORARY
-from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS
+from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS, PROMPT_GAP
+from wrapper.bridges import acp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from wrapper.adapters.parts import Derived, ProfileName
     from wrapper.adapters.presets import Preset
     from wrapper.adapters.screens import Terminal
-
-SYSTEM_FILE = "system-prompt.txt"
 
 USERS_HOME = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 """Where a person's own programs find what is theirs."""
@@ -48,7 +47,7 @@ class Invocation:
         self._profile_name = profile
         self._home = home
         self._apart = apart
-        own = {"home": str(home), "system_file": str(home / SYSTEM_FILE)}
+        own = {"home": str(home), "system_file": str(home / self._profile.system_file)}
         self._values = {**preset.complete(settings), **own}
 
     @property
@@ -85,7 +84,10 @@ class Invocation:
             text = f"{system_prompt}\n\n{text}"
         for piece, instead in self._profile.replace.items():
             text = text.replace(piece, instead)
-        return (self._preset.run.lead + text).encode("utf-8", "replace")
+        text = self._preset.run.lead + text
+        if self._preset.run.form is not None:
+            text = templates.fill_quoted(self._preset.run.form, {PROMPT_GAP: text})
+        return text.encode("utf-8", "replace")
 
     def environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
         """The client's whole environment: of ``ours`` what the preset passes, and the names in ``passed``."""
@@ -93,7 +95,9 @@ class Invocation:
             raise UserError(f"{refused[0]} is the wrapper's own and is not passed to a client")
         preset = self._preset
         named = (*preset.env.passed, *passed)
+        given = (setting for name, setting in preset.settings.items() if name in self._values)
         fixed = {**preset.env.set, **self._profile.set}
+        fixed |= {name: value for setting in given for name, value in setting.set.items()}
         env = {name: ours[name] for name in preset.env.passed if name in ours}
         env |= self.filled(fixed)
         env |= {name: ours[name] for name in passed if name in ours}
@@ -110,7 +114,8 @@ class Invocation:
     def files(self, system_prompt: str) -> dict[str, str]:
         """What stands in the folder of the client's state before a turn, by name."""
         contents = {**self._preset.state.files, **self._profile.files}
-        return {SYSTEM_FILE: system_prompt} | self.filled(contents, quoted=True)
+        own = {self._profile.system_file: self._profile.system_head + system_prompt}
+        return own | self.filled(contents, quoted=True)
 
     def proof(self, chat: str) -> str:
         """The pattern of a file that exists as long as ``chat`` does."""
@@ -135,6 +140,15 @@ def program(preset: Preset, path: str) -> str:
     folder = Path(found).resolve().parent if found is not None else None
     behind = (file for pattern in preset.behind if folder for file in sorted(folder.glob(pattern)))
     return str(next((file.resolve() for file in behind if os.access(file, os.X_OK)), preset.executable))
+
+
+def bridge(preset: Preset) -> tuple[str, ...]:
+    """What stands before the program and its arguments, where a bridge of ours speaks with the client."""
+    match preset.run.bridge:
+        case "acp":
+            return sys.executable, "-I", "-S", acp.__file__
+        case None:
+            return ()
 
 
 def derive(printed: bytes, rule: Derived) -> str:

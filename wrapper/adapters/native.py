@@ -24,12 +24,18 @@ from wrapper.adapters import chats
 from wrapper.adapters.base import Answer
 from wrapper.adapters.client import ClientAdapter
 from wrapper.adapters.faults import fault_of, told
+from wrapper.adapters.invocation import bridge
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wrapper.adapters.reading import Reading
-    from wrapper.sandbox import Completed
+    from wrapper.sandbox import Bounds, Completed
+
+DETAIL_CHARS = 900
+"""What is kept of the sentence about a fault."""
 
 
 class NativeAdapter(ClientAdapter):
@@ -40,21 +46,19 @@ class NativeAdapter(ClientAdapter):
         await anyio.to_thread.run_sync(self._put_back, turn)
         preset, had = self._preset, self._id
         new = self._new_id()
-        prompt = self._call.prompt(text, self._system_prompt, first=had is None)
         # Silence says nothing of a client that prints when it is done.
         silent = preset.run.output == "at_end"
         bounds = replace(self._bounds, first_byte=None, stall=None) if silent else self._bounds
-        done = await sandbox.run(self._command(self._call.arguments(had, new), prompt), bounds)
-        fault = fault_of(done, preset, bounds)
-        if fault is not None:
-            raise fault
-        reading = self._read(done.stdout)
-        chat = self._check(reading, done, new)
-        cumulative = preset.answer.cumulative
-        usage = chats.usage_of(reading, cumulative, None if had is None else self._counters)
-        counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
-        counters = {**self._counters, **counted}
+        command = self._turn_command(self._call.arguments(had, new), self._prompt(text))
+        done = await sandbox.run(command, bounds)
+        del command  # and the prompt with it: a megabyte would stand beside the answer
         with anyio.CancelScope(shield=True):
+            # In a thread: what a client says may be long, and a seat has a heart that must not stop for it.
+            reading, chat = await anyio.to_thread.run_sync(self._understand, done, new, bounds)
+            cumulative = preset.answer.cumulative
+            usage = chats.usage_of(reading, cumulative, None if had is None else self._counters)
+            counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
+            counters = {**self._counters, **counted}
             await anyio.to_thread.run_sync(self._adopt, chat, counters, turn)
         if preset.run.output == "streamed" and done.first_byte is not None:
             usage = usage.model_copy(update={"first_byte_ms": round(done.first_byte * 1000)})
@@ -66,6 +70,14 @@ class NativeAdapter(ClientAdapter):
         return (
             str(uuid.uuid4()) if chat.id == "chosen" and (self._id is None or chat.turn == "fork") else None
         )
+
+    def _understand(self, done: Completed, new: str | None, bounds: Bounds) -> tuple[Reading, str]:
+        """What a run says, and the chat that says it. Raises `AdapterFault`."""
+        fault = fault_of(done, self._preset, bounds)
+        if fault is not None:
+            raise fault
+        reading = self._read(done.stdout)
+        return reading, self._check(reading, done, new)
 
     def _read(self, output: bytes) -> Reading:
         try:
@@ -93,5 +105,18 @@ class NativeAdapter(ClientAdapter):
 
     def _answered(self, fault: Fault, what: str, seen: int, refused: tuple[str, ...] = ()) -> AdapterFault:
         """A fault of a turn that was answered, if one may call it so: the prompt reached the client."""
-        detail = f"{self._preset.executable} {what}"
+        detail = clean_line(f"{self._preset.executable} {what}", DETAIL_CHARS)
         return AdapterFault(fault, PromptSent.YES, detail, partial_bytes=seen, refused=refused)
+
+    def _prompt(self, text: str) -> bytes:
+        preset = self._preset
+        prompt = self._call.prompt(text, self._system_prompt, first=self._id is None)
+        longest = preset.run.longest
+        if longest is not None and len(prompt) > longest:
+            why = f"{preset.executable} is given {longest} bytes at most, and this prompt has {len(prompt)}"
+            raise AdapterFault(Fault.CLIENT_ERROR, PromptSent.NO, why)
+        return prompt
+
+    def _turn_command(self, arguments: Sequence[str], prompt: bytes) -> sandbox.Command:
+        command = self._command(arguments, prompt)
+        return replace(command, argv=(*bridge(self._preset), *command.argv))

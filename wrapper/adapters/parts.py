@@ -23,6 +23,9 @@ FileName = Annotated[
 Number = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
 ProfileName = Literal["restricted", "native"]
 Counter = Literal["tokens_in", "tokens_out", "tokens_cached", "usd"]
+BRIDGED = "--"
+"""What stands between the arguments of a bridge and those of the client."""
+
 COUNTERS: tuple[Counter, ...] = ("tokens_in", "tokens_out", "tokens_cached", "usd")
 
 
@@ -33,12 +36,15 @@ class Part(BaseModel):
 
 
 class Version(Part):
-    """How the client says its version, the oldest that is understood, and the newest that was tried."""
+    """How the client says its version, the oldest that is understood, and the newest that was tried.
+
+    Without ``known_good``, nobody here has run the client: its preset is written from its documentation.
+    """
 
     argv: tuple[str, ...]
     pattern: Text
     minimum: Number
-    known_good: Number
+    known_good: Number | None = None
 
     def is_older(self, version: str) -> bool:
         """Whether ``version`` is below the oldest that is understood."""
@@ -46,12 +52,14 @@ class Version(Part):
 
     def is_newer(self, version: str) -> bool:
         """Whether ``version`` is beyond the newest that was tried, as precisely as that is written."""
+        if self.known_good is None:
+            return True
         newest = _numbers(self.known_good)
         return _numbers(version)[: len(newest)] > newest
 
     @model_validator(mode="after")
     def _a_version_that_was_tried_is_understood(self) -> Self:
-        if self.is_older(self.known_good):
+        if self.known_good is not None and self.is_older(self.known_good):
             raise ValueError(f"known_good: {self.known_good} is below the minimum")
         return self
 
@@ -59,8 +67,8 @@ class Version(Part):
 class Setting(Part):
     """A value from the caller, or from the wrapper's ``variable``; it has to fit ``pattern``.
 
-    Without ``default`` it has to be given, unless it only adds ``arguments``: those stand at ``{options}`` if
-    the setting has a value.
+    Without ``default`` it has to be given, unless it only adds something if it has a value: ``arguments``,
+    which stand at ``{options}``, or variables that are ``set``.
     """
 
     help: Text
@@ -68,11 +76,12 @@ class Setting(Part):
     variable: Variable | None = None
     pattern: Text | None = None
     arguments: tuple[str, ...] = ()
+    set: dict[Variable, str] = {}
 
     @property
     def may_be_left_out(self) -> bool:
         """Whether the client can be called without it."""
-        return self.default is None and bool(self.arguments)
+        return self.default is None and bool(self.arguments or self.set)
 
 
 class Run(Part):
@@ -80,7 +89,11 @@ class Run(Part):
 
     ``{harness}`` stands for the arguments of the harness profile, ``{options}`` for those of the settings.
     ``lead`` is put before every prompt: what keeps the client from taking its first character for a
-    command.
+    command. ``form`` is what the client reads, where that is more than the prompt: ``{prompt}`` stands for it
+    as a JSON string. A prompt of more than ``longest`` bytes is not sent.
+
+    ``bridge``: a program of ours that speaks with a client which cannot be asked otherwise. What stands
+    before ``--`` in the arguments is for the bridge, and what follows for the client.
 
     ``output``: ``at_end`` for a client that prints when it is done, so that only the whole turn's time can be
     bounded; ``streamed`` for one that prints as it goes, whose silence means something.
@@ -88,9 +101,20 @@ class Run(Part):
 
     first: tuple[str, ...]
     next: tuple[str, ...]
+    bridge: Literal["acp"] | None = None
     prompt: Literal["stdin"]
     lead: str = ""
+    form: Text | None = None
+    longest: Annotated[int, Field(gt=0)] | None = None
     output: Literal["at_end", "streamed"]
+
+    @model_validator(mode="after")
+    def _a_bridge_knows_what_is_its_own(self) -> Self:
+        if self.bridge and not all(BRIDGED in arguments for arguments in (self.first, self.next)):
+            raise ValueError(
+                f"bridge: {BRIDGED} is missing in first or next, between its arguments and the client's"
+            )
+        return self
 
 
 class Chat(Part):
@@ -115,8 +139,9 @@ class Profile(Part):
 
     ``home``: ``own`` keeps the client in the seat's folder; ``user`` lets it find the configuration and the
     login of the person who runs the wrapper. ``instructions``: where the client finds the system prompt,
-    in the ``file`` that the arguments name, or ahead of the first ``prompt``. ``replace`` is for what the
-    client would take for its own anywhere in a prompt: a piece of text, and how it is written instead.
+    in the ``file`` that the arguments name, or ahead of the first ``prompt``. The file is called
+    ``system_file``, and begins with ``system_head``. ``replace`` is for what the client would take for its
+    own anywhere in a prompt: a piece of text, and how it is written instead.
     ``files`` stand in the client's folder, beside those of its ``state``.
     """
 
@@ -124,6 +149,8 @@ class Profile(Part):
     set: dict[Variable, str] = {}
     home: Literal["own", "user"] = "own"
     instructions: Literal["file", "prompt"] = "file"
+    system_file: FileName = "system-prompt.txt"
+    system_head: str = ""
     replace: dict[Text, str] = {}
     files: dict[FileName, str] = {}
 

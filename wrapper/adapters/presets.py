@@ -52,6 +52,9 @@ ID_GAP = "id"
 NEW_ID_GAP = "new_id"
 """What a template names where the id of the chat is ours to choose."""
 
+PROMPT_GAP = "prompt"
+"""What `run.form` names, and nothing else."""
+
 HARNESS, OPTIONS = "{harness}", "{options}"
 """Whole arguments that stand for the arguments of the harness profile, and of the settings."""
 
@@ -95,6 +98,17 @@ class Preset(Part):
             if unknown:
                 offered = ", ".join(sorted(known))
                 raise ValueError(f"{where}: nothing is called {{{min(unknown)}}} here; there is {offered}")
+        return self
+
+    @model_validator(mode="after")
+    def _the_form_holds_the_prompt(self) -> Self:
+        if self.run.form is not None:
+            try:
+                named = templates.names(self.run.form)
+            except ValueError as error:
+                raise ValueError(f"run.form: {error}") from None
+            if named != {PROMPT_GAP}:
+                raise ValueError(f"run.form: it has to hold {{{PROMPT_GAP}}}, and nothing else")
         return self
 
     @model_validator(mode="after")
@@ -184,6 +198,8 @@ class Preset(Part):
         tables = {"env.set": self.env.set, "state.files": self.state.files}
         for name, setting in self.settings.items():
             lists[f"settings.{name}.arguments"] = setting.arguments, frozenset({name})
+            for variable, value in setting.set.items():
+                yield f"settings.{name}.set.{variable}", value, frozenset({name})
         for called, profile in self.profiles.items():
             lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
             tables[f"profiles.{called}.set"] = profile.set

@@ -36,17 +36,18 @@ class Tool(Part):
 class Told(Part):
     """What becomes of a turn at which the provider failed, where that is not what docs/adapters.md says.
 
-    A client that tells less than others makes it necessary. ``prompt_sent`` cannot be ``no``: the provider
-    was asked.
+    A client that tells less than others makes it necessary. The act is one of the provider's, or ``nowhere``
+    for an endpoint where nobody listens. ``prompt_sent`` is never ``no``: who can tell that needs no
+    exception.
     """
 
     fault: Annotated[Fault, Field(strict=False)]
     prompt_sent: Annotated[PromptSent, Field(strict=False)]
 
     @model_validator(mode="after")
-    def _the_provider_was_asked(self) -> Self:
+    def _it_is_not_more_than_usual(self) -> Self:
         if self.prompt_sent is PromptSent.NO:
-            raise ValueError("prompt_sent: yes or maybe; the provider was asked")
+            raise ValueError("prompt_sent: yes or maybe")
         return self
 
 
@@ -56,7 +57,9 @@ class Conformance(Part):
     ``key`` is the variable in which the client takes a key, passed as a participant's ``env`` would.
     ``variables`` are the wrapper's, ``settings`` the seat's. ``prompt_limit`` is a prompt, in bytes, that
     the client itself refuses. ``files`` are what a person, or a project, may have set up for the client.
-    ``ignores_its_folder``: a restricted client picks up nothing even from the folder of its state.
+    ``ignores_its_folder``: a restricted client picks up nothing even from the folder of its state;
+    ``takes_its_folder``: it does so from the folder where it works, which is its own and empty. ``person``
+    are files in the home of somebody who has used the client before, without which it does not answer.
     """
 
     key: Variable | None = None
@@ -66,6 +69,8 @@ class Conformance(Part):
     prompt_limit: Annotated[int, Field(gt=0)] | None = None
     files: dict[OnePath, str] = Field(default_factory=dict)
     ignores_its_folder: bool = False
+    takes_its_folder: bool = False
+    person: dict[OnePath, str] = Field(default_factory=dict)
     faults: dict[Act, Told] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -20,7 +20,9 @@ MAX_PROCESSES = 60
 PORT = 8888
 """Where everything listens that a client may connect to: the egress proxy, the embedded model."""
 
-LAUNCHERS = ("prlimit", "setpriv", "launcher")
+BRIDGE = "bridge"
+
+LAUNCHERS = ("prlimit", "setpriv", "launcher", BRIDGE)
 """Who may say, as the first word on standard error, that a client could not be started."""
 
 _KEPT = "-all,+setuid,+setgid"

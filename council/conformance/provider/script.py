@@ -135,5 +135,9 @@ def _reply(heard: Heard, act: Act) -> Reply:
             name, _, arguments = act.argument.partition(" ")
             return Reply("", figures, ToolCall(name, json.loads(arguments)))
         case _:
-            last = prompts[-1].strip() if prompts else ""
-            return Reply(f"I have seen {len(prompts)} user messages; last: {last[:200]}", figures)
+            return Reply(seen(len(prompts), prompts[-1] if prompts else ""), figures)
+
+
+def seen(number: int, last: str) -> str:
+    """The ordinary answer to ``number`` user messages of which this is the ``last``."""
+    return f"I have seen {number} user messages; last: {last.strip()[:200]}"

@@ -197,7 +197,7 @@ def test_a_client_fault_pauses_at_once_and_is_not_a_skip() -> None:
 @pytest.mark.parametrize("back", ["2026-11-30T18:30:00Z", "3pm (Europe/Rome)", None])
 @pytest.mark.parametrize("blind", [False, True])
 def test_a_quota_that_is_used_up_is_a_pause_of_its_own_kind(back: str | None, blind: bool) -> None:
-    play = Playbook(**({"identity_visible": False} if blind else {}))
+    play = Playbook(identity_visible=not blind)
     ada, bob, _ = play.everybody_joins()
     play.fails(ada, PromptSent.YES, fault=Fault.QUOTA, resets_at=back)
     assert play.state() is DebateState.PAUSED
