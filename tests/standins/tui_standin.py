@@ -164,6 +164,10 @@ class Client:
                     stdin=0,
                     stdout=1,
                 )
+            case "at_work" | "pause":
+                at_work = act == "at_work"
+                screen.draw(screen.block("●", f"I shall end with {TOKEN}"), "", spinner=SPINNER[0] * at_work)
+                time.sleep(2.5 if at_work else 0.8)
             case "error":
                 return screen.draw(["  ⎿  API Error: 529 overloaded"], "")
             case "flood":
