@@ -77,8 +77,8 @@ async def _asked(executable: str, arguments: Sequence[str], adapter: ClientAdapt
 def words(argv: Sequence[str]) -> list[str] | None:
     """What follows ``login`` on the command line of `consilium seat`; None if it is not there.
 
-    It stands first, or behind options that are written with ``=``, as they are in a service's entry point: what
-    is appended there comes last.
+    It stands first, or behind options that are written with ``=``, as they are in a service's entry point:
+    what is appended there comes last.
     """
     for place, word in enumerate(argv):
         if word == "login":
