@@ -91,7 +91,8 @@ def test_the_page_says_where_a_client_s_key_and_its_endpoint_are_named(name: str
 def test_whoever_was_started_is_waited_for_before_the_debate_begins() -> None:
     begin = SERVICES["begin"]
     assert set(begin["profiles"]) == {seat.preset for seat in CLIENTS.values()}
-    assert begin["depends_on"] == dict.fromkeys(CLIENTS, {"condition": "service_healthy", "required": False})
+    once_it_is_seated = {"condition": "service_healthy", "required": False}
+    assert begin["depends_on"] == {name: once_it_is_seated for name in CLIENTS}
     roster = load_council(ROOT / "council.clients.yaml").roster
     assert [seat.name for seat in roster.participants] == list(CLIENTS)
     assert roster.awaited == frozenset()
