@@ -193,8 +193,8 @@ def test_a_client_s_service_is_as_tight_as_any_seat_s(story: Story) -> None:
 
 
 @pytest.mark.parametrize("image", CLIENT_IMAGES)
-def test_an_image_holds_one_client_and_nothing_that_installed_it(image: str, story: Story) -> None:
-    assert story
+@pytest.mark.usefixtures("story")
+def test_an_image_holds_one_client_and_nothing_that_installed_it(image: str) -> None:
     (base,) = json.loads(docker_engine.docker("image", "inspect", BASE).stdout)
     (made,) = json.loads(docker_engine.docker("image", "inspect", f"{image}:{VERSION}").stdout)
     assert (made["Size"] - base["Size"]) / 1e6 <= MOST[image]

@@ -74,6 +74,7 @@ def test_a_client_s_service_is_that_of_its_participant(name: str) -> None:
         path.name for path in (ROOT / "images" / made_of).iterdir()
     }
     (secret,) = service["secrets"]
+    assert preset.conformance is not None
     assert seat.env == (secret["target"],) == (preset.conformance.key,)
     assert COMPOSE["secrets"][secret["source"]]["file"].endswith("_API_KEY_FILE:-/dev/null}")
 
@@ -92,7 +93,7 @@ def test_whoever_was_started_is_waited_for_before_the_debate_begins() -> None:
     begin = SERVICES["begin"]
     assert set(begin["profiles"]) == {seat.preset for seat in CLIENTS.values()}
     once_it_is_seated = {"condition": "service_healthy", "required": False}
-    assert begin["depends_on"] == {name: once_it_is_seated for name in CLIENTS}
+    assert begin["depends_on"] == dict.fromkeys(CLIENTS, once_it_is_seated)
     roster = load_council(ROOT / "council.clients.yaml").roster
     assert [seat.name for seat in roster.participants] == list(CLIENTS)
     assert roster.awaited == frozenset()
