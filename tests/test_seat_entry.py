@@ -217,26 +217,26 @@ def test_a_secret_is_a_variable_of_the_wrapper_s(entry: ModuleType, system: Syst
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("secret", "words"),
     [
-        ("KEY", b"one\ntwo\n", "is not one line of text"),
-        ("KEY", b"x" * 16_385, "is not one line of text"),
-        ("KEY", b"\xff", "cannot be read"),
-        ("KEY", b"a\x00b", "is not one line of text"),
-        ("key", b"k", "no variable that a client could be given"),
-        ("LD_PRELOAD", b"k", "no variable that a client could be given"),
-        ("CONSILIUM_ISOLATION", b"relaxed", "no variable that a client could be given"),
-        ("PATH", b"/elsewhere", "given as a secret and as a variable"),
+        (("KEY", b"one\ntwo\n"), "is not one line of text"),
+        (("KEY", b"x" * 16_385), "is not one line of text"),
+        (("KEY", b"\xff"), "cannot be read"),
+        (("KEY", b"a\x00b"), "is not one line of text"),
+        (("key", b"k"), "no variable that a client could be given"),
+        (("LD_PRELOAD", b"k"), "no variable that a client could be given"),
+        (("CONSILIUM_ISOLATION", b"relaxed"), "no variable that a client could be given"),
+        (("PATH", b"/elsewhere"), "given as a secret and as a variable"),
     ],
 )
 def test_a_secret_that_is_no_key_ends_the_start(
     entry: ModuleType,
     system: System,
-    name: str,
-    content: bytes,
+    secret: tuple[str, bytes],
     words: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    name, content = secret
     folder = system.folder / "secrets"
     folder.mkdir()
     (folder / name).write_bytes(content)

@@ -74,6 +74,7 @@ def test_a_client_s_service_is_that_of_its_participant(name: str) -> None:
         path.name for path in (ROOT / "images" / made_of).iterdir()
     }
     (secret,) = service["secrets"]
+    assert preset.conformance is not None
     assert seat.env == (secret["target"],) == (preset.conformance.key,)
     assert COMPOSE["secrets"][secret["source"]]["file"].endswith("_API_KEY_FILE:-/dev/null}")
 
@@ -91,7 +92,8 @@ def test_the_page_says_where_a_client_s_key_and_its_endpoint_are_named(name: str
 def test_whoever_was_started_is_waited_for_before_the_debate_begins() -> None:
     begin = SERVICES["begin"]
     assert set(begin["profiles"]) == {seat.preset for seat in CLIENTS.values()}
-    assert begin["depends_on"] == dict.fromkeys(CLIENTS, {"condition": "service_healthy", "required": False})
+    once_it_is_seated = {"condition": "service_healthy", "required": False}
+    assert begin["depends_on"] == dict.fromkeys(CLIENTS, once_it_is_seated)
     roster = load_council(ROOT / "council.clients.yaml").roster
     assert [seat.name for seat in roster.participants] == list(CLIENTS)
     assert roster.awaited == frozenset()
