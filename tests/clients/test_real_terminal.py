@@ -73,7 +73,8 @@ class Seats:
 )
 def seats(request: pytest.FixtureRequest, stub: Stub, tmp_path: Path, leftovers: Leftovers) -> Seats:
     assert INSTALLED.exists()
-    return Seats(*request.param, stub, tmp_path, leftovers)
+    name, profile = request.param
+    return Seats(name, profile, stub, tmp_path, leftovers)
 
 
 @pytest.fixture
