@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 import pytest
+from leftovers import VARIABLE, Leftovers
 
-from clients.kit import CLIENTS
+from clients.kit import CLIENTS, INSTALLED
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from council.conformance.bench import Room
@@ -19,11 +20,9 @@ from wrapper.prompts import END_TOKEN, PASS, system_prompt
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from council.conformance.provider.stub import Stub
-    from wrapper.adapters.parts import ProfileName
 
 pytest_plugins = ("clients.fixtures",)
 pytestmark = [pytest.mark.anyio, pytest.mark.clients, pytest.mark.timeout(300)]
@@ -38,15 +37,17 @@ PARAGRAPH = " ".join(f"word{number}" for number in range(450))
 class Seats:
     """Seats of one client in a terminal; each call is another life of the wrapper."""
 
-    def __init__(self, name: str, profile: ProfileName, stub: Stub, folder: Path) -> None:
-        self.client = CLIENTS[name]
+    def __init__(self, name: str, profile: str, stub: Stub, folder: Path, leftovers: Leftovers) -> None:
+        self.room = Room(CLIENTS[name].bench(folder), stub, folder)
         self.profile = profile
-        bench = self.client.bench(folder)
-        bench.adapter, bench.factory = "pexpect", PexpectAdapter
-        self._room = Room(bench, stub, folder)
-        self.traces = self._room.traces
-        self.project = self._room.project()
-        if name == "claude":
+        self._folder = folder
+        self._leftovers = leftovers
+        self.project = folder / "project"
+        self.project.mkdir()
+
+    def make(self, **choices: Any) -> PexpectAdapter:
+        own = self.room.means()
+        if self.room.preset.name == "claude":
             # What a person has said to it once, who uses it there.
             known = {
                 "hasCompletedOnboarding": True,
@@ -54,40 +55,31 @@ class Seats:
                 "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
                 "projects": {str(self.project): {"hasTrustDialogAccepted": True}},
             }
-            (self._room.person / ".claude.json").write_text(json.dumps(known))
-
-    def make(self, bounds: Bounds = BOUNDS) -> PexpectAdapter:
-        cwd = self.project if self.profile == "native" else None
-        made = self._room.seat(profile=self.profile, cwd=cwd, bounds=bounds)
-        assert isinstance(made, PexpectAdapter)
-        return made
-
-
-def seats_of(name: str, profile: ProfileName, stub: Stub, folder: Path) -> Iterator[Seats]:
-    """Fail the test that leaves a process."""
-    made = Seats(name, profile, stub, folder)
-    yield made
-    assert made.traces.none_within(5), made.traces.running()
+            (self.room.person / ".claude.json").write_text(json.dumps(known))
+        usual: dict[str, Any] = {
+            "environment": own["environment"] | {VARIABLE: self._leftovers.token},
+            "bounds": BOUNDS,
+            "passed": (VARIABLE, *own["passed"]),
+            "profile": self.profile,
+            "cwd": self.project if self.profile == "native" else None,
+        }
+        folder = self._folder / "seat"
+        return PexpectAdapter(self.room.preset, own["settings"], folder, **{**usual, **choices})
 
 
 @pytest.fixture(
     params=[("claude", "restricted"), ("claude", "native"), ("codex", "native")],
     ids="-".join,
 )
-def seats(request: pytest.FixtureRequest, stub: Stub, tmp_path: Path) -> Iterator[Seats]:
+def seats(request: pytest.FixtureRequest, stub: Stub, tmp_path: Path, leftovers: Leftovers) -> Seats:
+    assert INSTALLED.exists()
     name, profile = request.param
-    yield from seats_of(name, profile, stub, tmp_path)
+    return Seats(name, profile, stub, tmp_path, leftovers)
 
 
 @pytest.fixture
-def restricted(stub: Stub, tmp_path: Path) -> Iterator[Seats]:
-    yield from seats_of("claude", "restricted", stub, tmp_path)
-
-
-@pytest.fixture
-def forgetful(stub: Stub, tmp_path: Path) -> Iterator[Seats]:
-    """Of a client whose chat ends with its process."""
-    yield from seats_of("codex", "native", stub, tmp_path)
+def restricted(stub: Stub, tmp_path: Path, leftovers: Leftovers) -> Seats:
+    return Seats("claude", "restricted", stub, tmp_path, leftovers)
 
 
 def turns(stub: Stub) -> list[list[str]]:
@@ -132,7 +124,7 @@ async def test_a_provider_that_fails_is_told_in_the_clients_words(seats: Seats) 
     with pytest.raises(AdapterFault) as raised:
         await adapter.send_turn("fail <<500>>")
     assert (raised.value.fault, raised.value.prompt_sent) == (Fault.CLIENT_ERROR, PromptSent.YES)
-    assert seats.client.words["500"] in raised.value.detail
+    assert CLIENTS[seats.room.preset.name].words["500"] in raised.value.detail
     await adapter.close()
 
 
@@ -145,14 +137,14 @@ async def test_a_provider_that_fails_is_told_in_the_clients_words(seats: Seats) 
     ],
 )
 async def test_no_token_in_time_is_a_fault_and_nothing_is_left(
-    seats: Seats, act: str, bounds: Bounds, fault: Fault
+    seats: Seats, leftovers: Leftovers, act: str, bounds: Bounds, fault: Fault
 ) -> None:
     adapter = seats.make(bounds=bounds)
     await adapter.open(SYSTEM)
     with pytest.raises(AdapterFault) as raised:
         await adapter.send_turn(f"fail <<{act}>>")
     assert (raised.value.fault, raised.value.prompt_sent) == (fault, PromptSent.MAYBE)
-    assert seats.traces.none_within(5), seats.traces.running()
+    assert leftovers.none_within(5), leftovers.now()
     await adapter.close()
 
 
@@ -177,12 +169,15 @@ async def test_a_failed_turn_leaves_no_trace_and_the_chat_outlives_its_wrapper(
     assert [prompt.splitlines()[-1] for prompt in turns(stub)[-1]] == ["one", "two", "three"]
 
 
-async def test_a_chat_that_cannot_be_taken_up_again_is_said_to_be_lost(forgetful: Seats) -> None:
-    adapter = forgetful.make()
+async def test_a_chat_that_cannot_be_taken_up_again_is_said_to_be_lost(
+    stub: Stub, tmp_path: Path, leftovers: Leftovers
+) -> None:
+    seats = Seats("codex", "native", stub, tmp_path, leftovers)
+    adapter = seats.make()
     await adapter.open(SYSTEM)
     await adapter.send_turn("one")
     await adapter.close()
-    again = forgetful.make()
+    again = seats.make()
     await again.open(SYSTEM)
     assert again.memory_lost
     assert (await again.send_turn("two")).text.startswith("I have seen 1 user messages")
