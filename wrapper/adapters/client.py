@@ -309,16 +309,23 @@ class ClientAdapter(ParticipantAdapter):
         self._theirs.make_folders()
 
     def _put_back(self, turn: str | None) -> None:
-        """Put the client's folder in order for the ``turn`` that comes; what no success claimed is undone."""
+        """Put the client's folder in order for the ``turn`` that comes; what no success claimed is undone.
+
+        Raises `AdapterFault`, also where the chat is gone: not every client would say so.
+        """
         undo = Undo(self._undone, self._succeeded, turn) if self._undone else None
+        proof = "" if self._id is None or self._call.is_the_users else self._call.proof(self._id)
         try:
-            self._write_files(self._system_prompt, undo)
+            found = self._write_files(self._system_prompt, undo, proof)
         except OSError as error:
             raise unusable(f"the client's own files cannot be put in order: {error}") from None
+        if proof and not found:
+            why = f"the chat {self._id} is gone from the client's folder: there is no {proof}"
+            raise AdapterFault(Fault.SESSION_MISMATCH, PromptSent.NO, why)
 
-    def _write_files(self, system_prompt: str, undo: Undo | None = None) -> None:
+    def _write_files(self, system_prompt: str, undo: Undo | None = None, proof: str = "") -> bool:
         self._system_prompt = system_prompt
-        self._theirs.prepare({**self._call.files(system_prompt), **self._derived}, undo)
+        return self._theirs.prepare({**self._call.files(system_prompt), **self._derived}, undo, proof)
 
 
 def unusable(why: str) -> AdapterFault:

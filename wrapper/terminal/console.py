@@ -19,6 +19,9 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pexpect
+from pexpect.fdpexpect import fdspawn
+
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from wrapper.adapters.faults import meaning
@@ -99,6 +102,7 @@ class Console:
         self._profile = profile
         self._signs = terminal.signs()
         self._emulator = Emulator()
+        self._line = fdspawn(running.screen, use_poll=True)
         self._pid = os.pidfd_open(running.process.pid)
         self._to_write = bytearray()
         self._read = 0
@@ -255,12 +259,10 @@ class Console:
     def _hear(self) -> bool:
         """Read what there is; whether there was something."""
         try:
-            data = os.read(self._running.screen, _CHUNK)
-        except BlockingIOError:
+            data = self._line.read_nonblocking(_CHUNK, timeout=0)
+        except pexpect.TIMEOUT:
             return False
-        except OSError:  # EIO: nobody has the other end any more
-            data = b""
-        if not data:
+        except pexpect.EOF:  # nobody has the other end any more
             self._gone = True
             return False
         self._to_write += self._emulator.feed(data)
@@ -271,7 +273,7 @@ class Console:
 
     def _write_some(self) -> None:
         try:
-            written = os.write(self._running.screen, self._to_write[:_CHUNK])
+            written = self._line.send(bytes(self._to_write[:_CHUNK]))
         except BlockingIOError:
             return
         except OSError:
