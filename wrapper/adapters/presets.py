@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError, model_validator
 from consilium.config import HUMAN, PresetName
 from consilium.errors import UserError
 from wrapper.adapters import templates
+from wrapper.adapters.logins import Login
 from wrapper.adapters.parts import (
     Chat,
     Environment,
@@ -85,6 +86,7 @@ class Preset(Part):
     answer: AnswerPlaces
     faults: tuple[KnownFault, ...] = ()
     network: Network
+    login: Login | None = None
     terminal: Terminal | None = None
     conformance: Conformance | None = None
 
@@ -315,6 +317,11 @@ def read_preset(path: Path) -> Preset:
             f"the preset {found.name} is a person's, not a client's", hint="it goes with adapter: human"
         )
     return found
+
+
+def preset_names() -> list[str]:
+    """The presets that come along, people's too."""
+    return sorted(path.stem for path in _packaged().glob("*.toml"))
 
 
 def _file(name: str, extra: Path | None) -> Path:
