@@ -144,6 +144,12 @@ MISTAKES = [
         '"../GEMINI.md"',
         "profiles.restricted.files.../GEMINI.md.[key]: String",
     ),
+    (
+        "qwen-code",
+        'behind = ["cli.js"]',
+        "",
+        "interpreter: it runs what `behind` finds, and there is no such key",
+    ),
     ("gemini", "{id:.8}", "{id:.0}", "state.proof: a single { at character"),
     (
         "claude",

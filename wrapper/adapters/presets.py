@@ -133,6 +133,12 @@ class Preset(Part):
         return self
 
     @model_validator(mode="after")
+    def _an_interpreter_has_something_to_run(self) -> Self:
+        if self.interpreter and not self.behind:
+            raise ValueError("interpreter: it runs what `behind` finds, and there is no such key")
+        return self
+
+    @model_validator(mode="after")
     def _no_setting_is_called_like_a_gap(self) -> Self:
         if taken := self.settings.keys() & _RESERVED:
             raise ValueError(f"settings: {min(taken)} has a meaning of its own; choose another name")

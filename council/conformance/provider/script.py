@@ -126,7 +126,9 @@ def _reply(heard: Heard, act: Act) -> Reply:
         case "empty":
             return Reply("", figures)
         case "huge":
-            return Reply("x" * int(act.argument), figures)
+            # Two halves that differ: of two long pieces that are equal, Qwen Code takes one for an echo.
+            size = int(act.argument)
+            return Reply("x" * (size // 2) + "y" * (size - size // 2), figures)
         case "controls":
             return Reply(CONTROLS, figures)
         case "say":
