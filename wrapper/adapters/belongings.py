@@ -36,10 +36,10 @@ if TYPE_CHECKING:
         def make_folders(self) -> None:
             """Make what has to be there before a client starts."""
 
-        def prepare(self, files: Mapping[str, str], undo: Undo | None = None) -> None:
+        def prepare(self, files: Mapping[str, str], undo: Undo | None = None, proof: str = "") -> bool:
             """Put files there, by name; each is there whole or not at all, and not written again if it is.
 
-            Before that ``undo`` is carried out.
+            Before that ``undo`` is carried out. Says whether there is a file that ``proof`` fits then.
             """
 
         def holds(self, pattern: str) -> bool:
@@ -84,13 +84,13 @@ class _Kept(ABC):
     def _ask(self, request: dict[str, Any]) -> bool:
         """Have the keeper do what ``request`` says."""
 
-    def prepare(self, files: Mapping[str, str], undo: Undo | None = None) -> None:
-        request: dict[str, Any] = {"files": dict(files)}
+    def prepare(self, files: Mapping[str, str], undo: Undo | None = None, proof: str = "") -> bool:
+        request: dict[str, Any] = {"files": dict(files), "proof": proof}
         if undo is not None:
             request["rewind"] = {"patterns": undo.patterns, "claimed": undo.claimed}
             if undo.copy is not None:
                 request["copy"] = {"patterns": undo.patterns, "name": undo.copy}
-        self._ask(request)
+        return self._ask(request)
 
     def holds(self, pattern: str) -> bool:
         return self._ask({"proof": pattern})
