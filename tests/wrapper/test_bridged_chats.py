@@ -192,6 +192,18 @@ async def test_a_chat_that_is_gone_was_not_sent_the_prompt(seat: NativeAdapter, 
     assert (fault.fault, fault.prompt_sent) == (Fault.SESSION_MISMATCH, PromptSent.NO), fault.detail
 
 
+async def test_a_chat_of_which_the_client_lost_its_record_is_not_begun_anew(
+    seat: NativeAdapter, tmp_path: Path
+) -> None:
+    """The real one goes on with an empty history, under the same id and without a word."""
+    await seat.send_turn("one")
+    chat = chat_of(tmp_path / "seat")["id"]
+    for path in (tmp_path / "seat" / "home" / "sessions").rglob("wire.jsonl"):
+        path.unlink()
+    fault = await fault_of(seat, "two")
+    assert fault.detail == f"the chat {chat} is not in the folder of kimi any more"
+
+
 async def test_without_a_key_nothing_was_sent(make: Make) -> None:
     adapter = make(settings={"model": "m", "api_base": "http://127.0.0.1:1/v1"}, passed=(VARIABLE,))
     await adapter.open(SYSTEM)

@@ -118,7 +118,7 @@ async def test_a_chat_that_is_gone_was_not_sent_the_prompt(seat: NativeAdapter, 
         path.unlink()
     fault = await fault_of(seat, "two")
     assert (fault.fault, fault.prompt_sent) == (Fault.SESSION_MISMATCH, PromptSent.NO)
-    assert "No saved session found with ID" in fault.detail
+    assert fault.detail.endswith(" is not in the folder of qwen any more")
 
 
 async def test_what_the_client_was_refused_is_told(seat: NativeAdapter) -> None:

@@ -195,7 +195,7 @@ async def test_a_chat_that_vanished_was_not_sent_the_prompt(seat: NativeAdapter,
     next((tmp_path / "seat" / "home").rglob(f"{chat}.jsonl")).unlink()
     fault = await fault_of(seat, "two")
     assert (fault.fault, fault.prompt_sent) == (Fault.SESSION_MISMATCH, PromptSent.NO)
-    assert f"the chat {chat} is gone from the client's folder" in fault.detail
+    assert fault.detail == f"the chat {chat} is not in the folder of claude any more"
 
 
 async def test_what_the_client_was_refused_is_told_in_clean_lines(seat: NativeAdapter) -> None:

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
         def prepare(self, files: Mapping[str, str], undo: Undo | None = None, proof: str = "") -> bool:
             """Put files there, by name; each is there whole or not at all, and not written again if it is.
 
-            Before that ``undo`` is carried out; after that it is looked whether there is a file that the
-            pattern ``proof`` fits.
+            Before that ``undo`` is carried out. Says whether there is a file that ``proof`` fits then.
             """
 
         def holds(self, pattern: str) -> bool:

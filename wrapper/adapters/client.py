@@ -308,19 +308,20 @@ class ClientAdapter(ParticipantAdapter):
         self._folder.chmod(0o700)
         self._theirs.make_folders()
 
-    def _put_back(self, turn: str | None) -> None:
+    def _put_back(self, turn: str | None, chat: str | None = None) -> None:
         """Put the client's folder in order for the ``turn`` that comes; what no success claimed is undone.
 
-        Raises `AdapterFault`, also where the chat is gone: not every client would say so.
+        A ``chat`` has to be there then: some clients begin another in the place of one that is gone, with the
+        same id and without a word.
         """
         undo = Undo(self._undone, self._succeeded, turn) if self._undone else None
-        proof = "" if self._id is None or self._call.is_the_users else self._call.proof(self._id)
+        proof = self._call.proof(chat) if chat is not None and not self._call.is_the_users else ""
         try:
             found = self._write_files(self._system_prompt, undo, proof)
         except OSError as error:
             raise unusable(f"the client's own files cannot be put in order: {error}") from None
         if proof and not found:
-            why = f"the chat {self._id} is gone from the client's folder: there is no {proof}"
+            why = f"the chat {chat} is not in the folder of {self._preset.executable} any more"
             raise AdapterFault(Fault.SESSION_MISMATCH, PromptSent.NO, why)
 
     def _write_files(self, system_prompt: str, undo: Undo | None = None, proof: str = "") -> bool:

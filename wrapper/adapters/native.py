@@ -43,7 +43,7 @@ class NativeAdapter(ClientAdapter):
 
     async def _take_turn(self, text: str) -> Answer:
         turn = uuid.uuid4().hex if self._undone else None
-        await anyio.to_thread.run_sync(self._put_back, turn)
+        await anyio.to_thread.run_sync(self._put_back, turn, self._id)
         preset, had = self._preset, self._id
         new = self._new_id()
         # Silence says nothing of a client that prints when it is done.

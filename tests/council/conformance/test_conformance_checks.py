@@ -97,7 +97,6 @@ FLAWS = [
     ("keeps-quiet", "native-asks-before-it-acts", "what was refused is told as ()"),
     ("ignores-memory", "native-is-the-harness", "went without MARK-OF-THE-USER, MARK-OF-THE-PROJECT"),
     ("one-memory", "seats-do-not-hear-each-other", "'I am two' was answered by"),
-    ("begins-anew", "chat-that-is-gone-is-said", "'second' was answered"),
     ("begins-anew", "unknown-id-begins-no-chat", "'second' was answered"),
     ("swallows-errors", "failures-are-told", "is told as empty_answer"),
     ("no-words", "failures-are-told", "is told as client_error, prompt sent: maybe"),
@@ -134,6 +133,13 @@ async def test_a_client_that_breaks_a_rule_fails(
     result = await perform(flawed(flaw), NAMED[name])
     assert result.outcome is Outcome.FAILED
     assert why in result.why
+
+
+async def test_a_client_that_would_begin_anew_is_not_asked_where_we_see_that_its_chat_is_gone(
+    flawed: Callable[[str], Bench],
+) -> None:
+    result = await perform(flawed("begins-anew"), NAMED["chat-that-is-gone-is-said"])
+    assert (result.outcome, result.why) == (Outcome.PASSED, "")
 
 
 class KeepsTheFirstId(NativeAdapter):
