@@ -2,8 +2,8 @@
 
 1. A subcommand is a string, ``module:function``, imported when it is called: `consilium --version` imports
    nothing, and a part that is not installed is one sentence instead of a traceback.
-2. Every target is ``main(argv: list[str]) -> int``, and its module has ``parser()``, and ``WORDS`` if a word
-   may stand in place of its options: `consilium completion` is written from both.
+2. Every target is ``main(argv: list[str]) -> int``, and its module has ``parser()``, and ``SUBCOMMANDS`` if a
+   word may stand in place of its options: `consilium completion` is written from both.
 3. Exit codes: 0 done, 2 the command or its configuration cannot be carried out, 130 interrupted, 141 the
    reader of our output left, 1 anything else.
 """

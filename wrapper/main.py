@@ -140,14 +140,14 @@ def parser() -> argparse.ArgumentParser:
     return own
 
 
-WORDS: Mapping[str, Callable[[], argparse.ArgumentParser]] = {"login": login.parser}
+SUBCOMMANDS: Mapping[str, Callable[[], argparse.ArgumentParser]] = {"login": login.parser}
 """What may stand first in place of the options, and its own."""
 
 
 def main(argv: list[str]) -> int:
     """Run the seat that ``argv`` describes. Raises `UserError` for what cannot be carried out."""
-    if argv[:1] == ["login"]:
-        return login.main(argv[1:])
+    if (words := login.words(argv)) is not None:
+        return login.main(words)
     forbid_core_dumps()
     options = parser().parse_args(argv)
     if options.if_listed and not _is_listed(options):

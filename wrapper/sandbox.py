@@ -1,6 +1,7 @@
 """The one place in which a seat's client is started, and in which it ends (§14.2).
 
-1. No other module of the wrapper starts a process.
+1. No other module of the wrapper starts a process. A bridge (`wrapper.bridges`) is started here in a client's
+   place, and starts that client there: within the same session and confinement, and to die with it.
 2. Nothing is inherited: the environment is given whole, there is no terminal but one made for it alone, no
    descriptor but the three standard ones, and a session of its own.
 3. Whatever ends a run - an answer, a deadline, a cancellation - no process of it is left. If we are killed

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from council.conformance.provider.stub import Stub
 
 pytest_plugins = ("clients.fixtures",)
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 COUNCIL = """\
 topic: Should @/etc/passwd be read, or $skill be used?
@@ -29,15 +29,19 @@ participants:
   - {name: claude, preset: claude, model: claude-opus-4-8, role: sceptic, env: [ANTHROPIC_API_KEY]}
   - {name: codex, preset: codex, role: pragmatist, env: [CODEX_API_KEY]}
   - {name: glm, preset: glm-code, role_prompt: Count what it costs., env: [ANTHROPIC_AUTH_TOKEN]}
-caps: {max_rounds: 9}
+  - {name: opencode, preset: opencode, model: m-1, role: pragmatist, env: [OPENAI_API_KEY]}
+caps: {max_rounds: 12}
 limits: {turn_seconds: 90}
 """
 
+SEATS = {"claude": "claude", "codex": "codex", "glm": "glm-code", "opencode": "opencode"}
+"""Their presets, by name, in the order in which they speak."""
 
-def test_three_real_clients_debate_to_the_end(stub: Stub, leftovers: Leftovers, tmp_path: Path) -> None:
+
+def test_four_real_clients_debate_to_the_end(stub: Stub, leftovers: Leftovers, tmp_path: Path) -> None:
     env: dict[str, str] = {}
     paths = []
-    for name in ("claude", "codex", "glm-code"):
+    for name in SEATS.values():
         (tmp_path / name).mkdir()
         room = Room(CLIENTS[name].bench(tmp_path), stub, tmp_path / name)
         own, known = room.means(), room.preset.settings
@@ -58,22 +62,22 @@ def test_three_real_clients_debate_to_the_end(stub: Stub, leftovers: Leftovers, 
         check=False,
         cwd=tmp_path,
         env={**env, "PYTHONPATH": ":".join(sys.path)},
-        timeout=350,
+        timeout=550,
     )
     assert told.returncode == 0, told.stderr + told.stdout
     records, torn = read_records(tmp_path / "debate" / "transcript.jsonl")
     assert torn is None
     turns = [stored.entry for stored in records if isinstance(stored.entry, TurnRecord)]
-    assert [turn.outcome for turn in turns] == [TurnOutcome.SPEECH] * 9
-    assert [turn.participant_id.split("_")[0] for turn in turns] == ["claude", "codex", "glm"] * 3
+    assert [turn.outcome for turn in turns] == [TurnOutcome.SPEECH] * 12
+    assert [turn.participant_id.split("_")[0] for turn in turns] == list(SEATS) * 3
     for turn in turns:
         assert turn.text is not None
         assert turn.text.startswith("I have seen ")
         assert turn.usage is not None
         assert turn.usage.tokens_in
     costs = [turn.usage.usd for turn in turns if turn.usage is not None]
-    assert all(cost is not None for cost in costs[::3]), "Claude Code tells what a turn cost"
-    assert costs[0] == pytest.approx(costs[6] or 0, rel=0.05), "a turn's own cost, not the chat's"
-    assert sorted(len(turn.prompts) for turn in stub.turns) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert all(cost is not None for cost in costs[::4]), "Claude Code tells what a turn cost"
+    assert costs[0] == pytest.approx(costs[8] or 0, rel=0.05), "a turn's own cost, not the chat's"
+    assert sorted(len(turn.prompts) for turn in stub.turns) == [number for number in (1, 2, 3) for _ in SEATS]
     assert all(turn.tools == () for turn in stub.turns)
     assert not [request for request in stub.requests if "root:x:" in json.dumps(request.body)]

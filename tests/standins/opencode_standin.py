@@ -83,7 +83,9 @@ def turn(options: dict[str, str], prompt: str) -> int:
     if "<<same_session>>" in prompt and old is not None:
         session.id = old
     sessions[session.id] = session.prompts
-    file.write_text(json.dumps(sessions))
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(sessions))
+    new.replace(file)  # whole or not at all: tests look at it meanwhile
     for name, act in ACTS.items():
         if f"<<{name}>>" in prompt:
             return act(session)

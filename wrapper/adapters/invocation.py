@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consilium.errors import UserError
+from wrapper import bridges
 from wrapper.adapters import templates
 from wrapper.adapters.belongings import TEMPORARY
 from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS, PROMPT_GAP
-from wrapper.bridges import acp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -150,11 +150,9 @@ def program(preset: Preset, path: str) -> tuple[str, ...]:
 
 def bridge(preset: Preset) -> tuple[str, ...]:
     """What stands before the program and its arguments, where a bridge of ours speaks with the client."""
-    match preset.run.bridge:
-        case "acp":
-            return sys.executable, "-I", "-S", acp.__file__
-        case None:
-            return ()
+    name = preset.run.bridge
+    # By its path: it is the client's place in which it starts a process, never ours.
+    return (sys.executable, "-I", "-S", str(Path(bridges.__file__).parent / f"{name}.py")) if name else ()
 
 
 def derive(printed: bytes, rule: Derived) -> str:
