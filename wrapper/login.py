@@ -74,20 +74,6 @@ async def _asked(executable: str, arguments: Sequence[str], adapter: ClientAdapt
     return Entry(known=done.returncode == 0, how=says)
 
 
-def words(argv: Sequence[str]) -> list[str] | None:
-    """What follows ``login`` on the command line of `consilium seat`; None if it is not there.
-
-    It stands first, or behind options that are written with ``=``, as they are in a service's entry point:
-    what is appended there comes last.
-    """
-    for place, word in enumerate(argv):
-        if word == "login":
-            return [*argv[:place], *argv[place + 1 :]]
-        if not (word.startswith("--") and "=" in word):
-            return None
-    return None
-
-
 def parser() -> argparse.ArgumentParser:
     """The options of `consilium seat login`."""
     own = argparse.ArgumentParser(
@@ -96,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="""\
 examples:
   consilium seat login sceptic --council council.yaml --state state/sceptic
-  docker compose run --rm --no-deps claude login claude      (in its container, where egress is up)
+  docker compose run --rm claude login
 
 Give the same --council and --state as to `consilium seat`. A client with a user of its own runs as that user.
 
@@ -108,7 +94,6 @@ Exit codes: 0 it is logged in now, 1 it is not, 2 the command cannot be carried 
     own.add_argument(
         "--state", type=Path, required=True, metavar="DIR", help="where the client keeps this seat's chat"
     )
-    own.add_argument("--certs", type=Path, help=argparse.SUPPRESS)  # of the seat's own words; not needed
     add_options(own)
     return own
 

@@ -146,8 +146,8 @@ SUBCOMMANDS: Mapping[str, Callable[[], argparse.ArgumentParser]] = {"login": log
 
 def main(argv: list[str]) -> int:
     """Run the seat that ``argv`` describes. Raises `UserError` for what cannot be carried out."""
-    if (words := login.words(argv)) is not None:
-        return login.main(words)
+    if argv[:1] == ["login"]:
+        return login.main(argv[1:])
     forbid_core_dumps()
     options = parser().parse_args(argv)
     if options.if_listed and not _is_listed(options):

@@ -46,8 +46,8 @@ class Life:
     failed: Turn
     third: Turn
     lost: bool
-    made: bool
-    """Whether a hook or a server of that configuration ran."""
+    ran: tuple[str, ...]
+    """Who had set up the hooks and servers that ran."""
 
     @property
     def answered(self) -> tuple[Turn, Turn, Turn]:
@@ -57,15 +57,16 @@ class Life:
 
 async def life(room: Room) -> Life:
     """Three turns in one chat, one that fails before and one in between, and a wrapper that is restarted."""
-    tried, made = room.bench.tried, room.folder / "made"
+    tried, made = room.bench.tried, room.folder / "made-by-what"
+    made.mkdir()
     files = {**tried.files, **tried.restricted_files}
-    furnish(files, room.person, MARKS["user"], made)
-    furnish(files, room.folder, MARKS["project"], made)
+    furnish(files, room.person, MARKS["user"], made / "the-person-has-set-up")
+    furnish(files, room.folder, MARKS["project"], made / "a-folder-above-has-set-up")
     (room.folder / ".git").mkdir()  # a seat's state may be anywhere, in somebody's project too
     if not tried.takes_its_folder:
-        furnish(files, room.folder / "seat" / "work", MARKS["project"], made)
+        furnish(files, room.folder / "seat" / "work", MARKS["project"], made / "its-folder-has-set-up")
     if tried.ignores_its_folder:
-        furnish_own(files, room.folder / "seat" / "home", MARKS["user"], made)
+        furnish_own(files, room.folder / "seat" / "home", MARKS["user"], made / "its-own-state-has-set-up")
     async with room.seated() as seat:
         begun_badly = await seat.fail("begin with <<400>>")
         first, second = await seat.answer(QUESTIONS[0]), await seat.answer(QUESTIONS[1])
@@ -73,7 +74,9 @@ async def life(room: Room) -> Life:
     async with room.seated() as seat:
         lost = seat.adapter.memory_lost
         third = await seat.answer(QUESTIONS[2])
-    return Life(begun_badly, first, second, failed, third, lost=lost, made=made.exists())
+    return Life(
+        begun_badly, first, second, failed, third, lost=lost, ran=tuple(path.name for path in made.iterdir())
+    )
 
 
 async def version(room: Room) -> str:

@@ -84,7 +84,7 @@ async def restricted_picks_up_nothing(bench: Bench) -> None:
     for turn in told.answered:
         found = [mark for mark in MARKS.values() if mark in str(turn.requests[-1].body)]
         need(not found, f"{turn.shown} sent {', '.join(found)} along")
-    need(not told.made, "a hook or a server of that configuration was run")
+    need(not told.ran, f"a hook or a server was run that {', '.join(told.ran)}")
 
 
 async def made_up_tool_is_not_run(bench: Bench) -> None:

@@ -4,8 +4,7 @@
    container's own network namespace).
 2. The seat's volume gets two folders: the wrapper's, and the client's, which is the client's home.
 3. What the container has under /run/secrets, a key a file, becomes variables of the wrapper's, by the files'
-   names. Nothing else of the container knows them: neither its configuration, nor a process that `docker
-   exec` starts.
+   names. Nothing else of the container knows them: neither its configuration, nor what `docker exec` starts.
 4. This process becomes the wrapper's user for good, with the two capabilities that starting a client as
    another user takes, and runs `consilium` with the arguments that it was given.
 
@@ -13,8 +12,8 @@ CONSILIUM_REACH is ``host:port,host:port``. Names are resolved here and once: th
 URL to one of them, in the variables that lead there (CONSILIUM_MODEL_URL, HTTPS_PROXY, HTTP_PROXY) or in the
 arguments, gets the address that the fence is made for.
 
-With `login` as its last argument (`docker compose run --rm claude login`) it opens the login of the client
-of the seat CONSILIUM_SEAT, behind the same fences.
+With `login` as its last argument (`docker compose run --rm claude login`) it opens the login of the client of
+the seat CONSILIUM_SEAT, behind the same fences.
 
 With CONSILIUM_ISOLATION=strict, which the image sets, whatever fails ends the container with exit code 2.
 """

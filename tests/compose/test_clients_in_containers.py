@@ -1,7 +1,7 @@
 """`docker compose --profile ... up`: the real clients debate in their containers, behind every fence.
 
-Their providers are one stub, by HTTPS and under the real names: the only way there is through the proxy,
-and what the clients trust is what their service says.
+Their providers are one stub, by HTTPS and under the real names: the only way there is through the proxy, and
+what the clients trust is what their service says.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -14,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from leftovers import Leftovers
-from standins.tui_standin import ACTS, LONG
-from terminal_seat import BOUNDS, SYSTEM, seat_maker
+from terminal_seat import BOUNDS, STANDIN, SYSTEM, seat_maker
 
 from consilium.errors import AdapterFault, UserError
 from consilium.messages import Fault, PromptSent
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     Make = Callable[..., PexpectAdapter]
 
 pytestmark = pytest.mark.anyio
+
+STANDINS = runpy.run_path(str(STANDIN))
+ACTS, LONG = STANDINS["ACTS"], STANDINS["LONG"]
 
 NO_RESUME = ('next = ["--system', "restore")
 

@@ -12,7 +12,6 @@ import pytest
 
 from consilium import cli
 from consilium.completion import tree
-from wrapper import login
 from wrapper.adapters.logins import Login
 
 CLAUDE = """\
@@ -117,23 +116,6 @@ def test_a_client_that_is_not_there_is_said_with_how_to_get_it(
     council = str(folder / "council.yaml")
     assert cli.main(["seat", "login", "ada", "--council", council, "--state", str(folder / "state")]) == 2
     assert "npm install -g @anthropic-ai/claude-code" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (["login", "ada"], ["ada"]),
-        (["--state=s", "--certs=c", "login", "ada"], ["--state=s", "--certs=c", "ada"]),
-        (["--name", "login"], None),
-        (["--name=login"], None),
-        (["--lifeline", "login"], None),
-        ([], None),
-    ],
-)
-def test_login_stands_first_or_behind_what_a_service_says(argv: list[str], words: list[str] | None) -> None:
-    assert login.words(argv) == words
-    if words:
-        assert login.parser().parse_args([*words, "--council=f", "--state=s"]).name == "ada"
 
 
 def test_both_forms_of_the_command_are_completed() -> None:

@@ -91,7 +91,7 @@ FLAWS = [
     ("counts-the-chat", "usage-is-the-turns-own", "turn 2: tokens_in is"),
     ("always-tools", "restricted-has-no-tools", "offered shell"),
     ("reads-memory", "restricted-picks-up-nothing", "MARK-OF-THE-PROJECT"),
-    ("runs-hooks", "restricted-picks-up-nothing", "was run"),
+    ("runs-hooks", "restricted-picks-up-nothing", "was run that its-folder-has-set-up"),
     ("runs-any-tool", "made-up-tool-is-not-run", "the command was run"),
     ("runs-any-tool", "native-asks-before-it-acts", "the command was run"),
     ("keeps-quiet", "native-asks-before-it-acts", "what was refused is told as ()"),
