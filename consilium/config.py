@@ -20,6 +20,13 @@ RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$
 PresetName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 
 
+KeyName = Annotated[str, StringConstraints(pattern=r"^(ctrl\+[abefgj-lnopq-z]|alt\+[a-z]|f[1-8])$")]
+"""A key that can be given a meaning (§10): not Ctrl+C, Ctrl+D, nor what is Backspace, Tab or Enter."""
+
+KeyCommand = Literal["away", "back", "status", "quit", "timeout", "newline"]
+"""What a key can do for a person."""
+
+
 class TurnPolicy(StrEnum):
     """Who speaks next (§7.4)."""
 
@@ -93,12 +100,25 @@ class Roster(Section):
         return frozenset(planned) | frozenset(self.required_names)
 
 
+HUMAN = "human"
+"""The adapter, the preset and the brand of a person."""
+
+PEXPECT = "pexpect"
+"""The adapter of a client that is used in a terminal; its model has to end its answers with a token (§12)."""
+
+_OF_A_PERSON = ("timeout_s", "keys")
+_OF_A_CLIENT = ("model", "effort", "harness_profile", "cwd", "env", "isolation")
+
+
 class Participant(Section):
     """A seat as its wrapper sees it (§5.3): client, model, effort and point of view.
 
     ``role`` names a file of ``roles/``; ``role_prompt`` says it in place. ``env`` passes variables of the
     wrapper's environment on to the client, by name. ``isolation``: whether the seat may start where its
     client is not kept apart in every layer (§14.2).
+
+    ``adapter: human`` is a person, whom no client's settings concern. ``timeout_s`` skips their turn after so
+    many seconds without a key (§11), ``keys`` gives commands other keys than the preset's (§10).
     """
 
     name: Name
@@ -113,6 +133,28 @@ class Participant(Section):
     cwd: str | None = None
     env: tuple[Label, ...] = ()
     isolation: Literal["strict", "relaxed"] | None = None
+    timeout_s: Seconds | None = None
+    keys: dict[KeyCommand, KeyName] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_word_says_that_it_is_a_person(self) -> Self:
+        given = self.model_fields_set
+        # The model is frozen for everybody else; this runs before anybody has it.
+        if self.preset == HUMAN and "adapter" not in given:
+            object.__setattr__(self, "adapter", HUMAN)
+        elif self.adapter == HUMAN and "preset" not in given:
+            object.__setattr__(self, "preset", HUMAN)
+        return self
+
+    @model_validator(mode="after")
+    def _what_concerns_whom(self) -> Self:
+        person = self.adapter == HUMAN
+        known = type(self).model_fields
+        for key in _OF_A_PERSON if not person else _OF_A_CLIENT:
+            if getattr(self, key) != known[key].get_default(call_default_factory=True):
+                whom = "a client, and this is a person" if person else "a person (adapter: human)"
+                raise ValueError(f"{key} is for {whom}")
+        return self
 
     @model_validator(mode="after")
     def _one_role(self) -> Self:

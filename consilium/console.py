@@ -139,6 +139,15 @@ def _pieces(word: str, room: int) -> list[str]:
     return pieces
 
 
+def duration(seconds: float) -> str:
+    """A time for a person: ``12.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, left = divmod(minutes, 60)
+    return f"{hours} h {left} min" if hours else f"{minutes} min {rest} s"
+
+
 def wants_colour(stream: TextIO, environ: Mapping[str, str], *, no_color: bool) -> bool:
     """Colour is for a terminal that can show it and a person who did not say no (https://no-color.org)."""
     if no_color or environ.get("NO_COLOR") or environ.get("TERM") == "dumb":

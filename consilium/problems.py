@@ -46,6 +46,9 @@ _PATTERNS = {
         "must be a name, the beginning of one and then *, or *; {id} is the certificate's own"
     ),
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "must be 1 to 64 of a-z, 0-9, and then also _ and -",
+    r"^(ctrl\+[abefgj-lnopq-z]|alt\+[a-z]|f[1-8])$": (
+        "must be ctrl+ or alt+ and a letter, or f1 to f8; ctrl+c, d, h, i and m have their meaning already"
+    ),
     r"^[a-z0-9][a-z0-9._-]{0,63}$": "must be 1 to 64 of a-z, 0-9, and then also . _ and -",
 }
 _SHOWN = 60

@@ -91,16 +91,20 @@ class Admin:
     async def _carry_out(self, order: orders.Order) -> int:
         async with self._access.connect() as admin:
             try:
+                if order.only_in is not None:
+                    status = await _ask(admin, StatusRequest())
+                    if isinstance(status, Status) and status.debate_state is not order.only_in:
+                        self._leave(order)
+                        return 0
                 reply = await _ask(admin, order.message)
             except PeerError as refusal:
                 if refusal.in_reply_to is None:
                     raise
-                status = None
+                hint = ""
                 with suppress(ConsiliumError):
                     status = await _ask(admin, StatusRequest())
-                hint = ""
-                if isinstance(status, Status):
-                    hint = orders.way_out(self._options.verb, status, self._access.command)
+                    if isinstance(status, Status):
+                        hint = orders.way_out(self._options.verb, status, self._access.command)
                 return self._refused(refusal, hint)
         self._tell(reply, order)
         return 0
@@ -121,6 +125,11 @@ class Admin:
             tell(reply, console, self._access.command)
         else:
             console.line(order.done)
+
+    def _leave(self, order: orders.Order) -> None:
+        """Say that nothing was done, and why that is as it should be."""
+        line = json_text({"event": "left", "message": order.left}) if self._options.json else order.left
+        sys.stdout.write(line + "\n")
 
     def _refused(self, refusal: PeerError, hint: str) -> int:
         sentence = orders.refused(self._options.verb, refusal)

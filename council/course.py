@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from consilium.messages import DebateState, PromptSent
+from consilium.pausing import moment, why
 from consilium.records import EventName, EventRecord, TurnRecord
-from council.pausing import moment, why
 from council.telling import short
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from consilium import passphrase
 from consilium.bundle import open_bundle
 from consilium.certificate import validity
-from consilium.config import Limits, Participant
+from consilium.config import HUMAN, Limits, Participant
 from consilium.console import printable
 from consilium.credentials import Credentials
 from consilium.dumps import forbid_core_dumps
@@ -33,17 +33,19 @@ from consilium.ports import Ports
 from consilium.problems import describe
 from consilium.tls import client_context
 from council.join_check import Found, Guest, remedy, steps
-from council.join_telling import Teller
 from council.join_words import parser
+from wrapper.adapters.choosing import Choice, client
 from wrapper.adapters.keeping import CHAT_FILE, write_whole
 from wrapper.clean import clean_text
+from wrapper.human.choosing import with_person_options
 from wrapper.isolation.confinement import confinement
 from wrapper.isolation.trial import settled
 from wrapper.link import Address
-from wrapper.main import EXIT_CODES, client, say_json
+from wrapper.main import EXIT_CODES, say_json
 from wrapper.prompts import role_prompt_hash, system_prompt
 from wrapper.roles import MAX_PROMPT_CHARS, find_role
 from wrapper.seat import Plan, Seat, log
+from wrapper.telling import Teller
 
 if TYPE_CHECKING:
     import argparse
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from consilium.messages import Meta
-    from wrapper.adapters.base import ParticipantAdapter
+    from wrapper.adapters.base import ParticipantAdapter, Person
     from wrapper.events import End
 
 DEBATE_FILE = "debate"
@@ -73,6 +75,8 @@ class Join:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._teller = Teller()
+        self._handler = logging.StreamHandler(sys.stderr)
+        self._person: Person | None = None
         self._note: Path
 
     def run(self) -> int:
@@ -103,11 +107,14 @@ class Join:
     ) -> int:
         label, prompt = role
         folder = await anyio.to_thread.run_sync(_state, self._options, address)
-        confined = confinement(self._options, None, os.environ)
-        await settled(confined, certs=self._options.bundle, state=folder)
-        adapter, meta = await client(participant, Limits(turn_seconds=TURN_SECONDS), confined, state=folder)
+        confined = None
+        if participant.adapter != HUMAN:
+            confined = confinement(self._options, None, os.environ)
+            await settled(confined, certs=self._options.bundle, state=folder)
+        limits = Limits(turn_seconds=TURN_SECONDS)
+        adapter, meta = await client(Choice(participant, limits, confined, state=folder, brief=prompt))
         said = f"client: {meta.brand} {meta.cli_version}" + (f", model {meta.model}" if meta.model else "")
-        self._found(Found(ok=True, sentence=said))
+        self._found(Found(ok=True, sentence=said if confined else "a person: you, at this terminal"))
         if self._options.check:
             return await self._check(guest, address)
         hashed = role_prompt_hash(prompt) if prompt else None
@@ -150,6 +157,9 @@ class Join:
         return client_context(Credentials.load(self._options.bundle))
 
     async def _sit(self, plan: Plan, adapter: ParticipantAdapter, guest: Guest) -> int:
+        if adapter.person is not None:
+            self._person = adapter.person
+            self._handler.setStream(adapter.person.screen)
         end = await Seat(plan, adapter, self._say).run()
         code = EXIT_CODES[end.outcome]
         hint = ""
@@ -166,7 +176,7 @@ class Join:
     @contextmanager
     def _warnings(self) -> Iterator[None]:
         """What the seat warns of belongs between the lines that it says."""
-        handler = logging.StreamHandler(sys.stderr)
+        handler = self._handler
         stamped = logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S")
         handler.setFormatter(logging.Formatter("%(message)s") if self._options.json else stamped)
         handler.setLevel(logging.WARNING)
@@ -188,8 +198,11 @@ class Join:
         if event.get("debate_id"):
             with suppress(OSError):  # A full disk will be told of the chat; without a note, the chat is kept.
                 write_whole(self._note, str(event["debate_id"]).encode())
+        if self._person is not None:
+            self._person.hear(event)
         if self._options.json:
             say_json(event)
+        if self._options.json or self._person is not None:
             return
         for line in self._teller.told(event):
             _write(f"{time.strftime('%H:%M:%S')} {line}")
@@ -224,7 +237,7 @@ def _check_host(host: str) -> None:
 
 def _participant(options: argparse.Namespace) -> Participant:
     try:
-        return Participant(
+        participant = Participant(
             name=options.name,
             preset=options.preset,
             model=options.model,
@@ -235,6 +248,7 @@ def _participant(options: argparse.Namespace) -> Participant:
         )
     except ValidationError as error:
         raise UserError(f"--{describe(error.errors(include_url=False)[0])}") from None
+    return with_person_options(participant, options)
 
 
 def _role(options: argparse.Namespace) -> tuple[str | None, str | None]:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from consilium.messages import DisconnectPolicy
+from wrapper.human.choosing import add_person_options
 from wrapper.isolation.confinement import add_options
 from wrapper.main import GIVE_UP_AFTER, seconds
 
@@ -16,6 +17,7 @@ EXAMPLES = """\
 examples:
   consilium join council.example.org --bundle guest.p12 --name guest_claude --preset claude --role sceptic
   consilium join 192.0.2.7 --server-name council --bundle guest --name guest --preset llm --role sceptic
+  consilium join council.example.org --bundle guest.p12 --name guest --preset human
   consilium join council.example.org --bundle guest.p12 --name guest_claude --preset claude --check
 
 BUNDLE is a file (PKCS#12 or PEM) or a folder, as you were sent it. The passphrase of a file comes from
@@ -70,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _seat_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--preset", required=True, help="the client that speaks for the seat")
+    group.add_argument("--preset", required=True, help="the client that speaks for the seat; human is you")
     group.add_argument("--model", help="the client's model (default: the preset's)")
     group.add_argument("--effort", help="how hard it shall think, where the client can be told")
     role = group.add_mutually_exclusive_group()
@@ -87,6 +89,7 @@ def _seat_options(group: argparse._ArgumentGroup) -> None:
         default=DisconnectPolicy.KEEP_ALIVE,
         help="whether the seat stays yours when you leave (default: %(default)s)",
     )
+    add_person_options(group)
     group.add_argument("--state", type=Path, metavar="DIR", help="where the client keeps this seat's chat")
     group.add_argument(
         "--new-chat", action="store_true", help="put the chat that is there aside, and begin another"

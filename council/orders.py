@@ -57,10 +57,15 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A message for the Arbiter, and the sentence that is true once it is carried out."""
+    """A message for the Arbiter, and the sentence that is true once it is carried out.
+
+    With ``only_in``, it is for a debate in that state: in any other, nothing is done, and ``left`` is told.
+    """
 
     message: Message
     done: str
+    only_in: DebateState | None = None
+    left: str = ""
 
 
 def order(options: argparse.Namespace, read: Callable[[], str]) -> Order:
@@ -112,6 +117,11 @@ def _seats(status: Status) -> str:
 
 def _status(_options: argparse.Namespace, _read: Callable[[], str]) -> Order:
     return Order(StatusRequest(), "")
+
+
+def _begin(_options: argparse.Namespace, _read: Callable[[], str]) -> Order:
+    left = "It has begun already, or begins by itself once everybody is there who is waited for."
+    return Order(Resume(), "The debate begins.", only_in=DebateState.READY, left=left)
 
 
 def _inject(options: argparse.Namespace, read: Callable[[], str]) -> Order:
@@ -197,6 +207,7 @@ def _made(kind: type[Kind], **fields: object) -> Kind:
 
 _ORDERS: dict[str, Callable[[argparse.Namespace, Callable[[], str]], Order]] = {
     "status": _status,
+    "begin": _begin,
     "inject": _inject,
     "topic": _topic,
     "phase": _phase,

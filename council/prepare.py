@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from consilium.config import HUMAN, PEXPECT
 from consilium.errors import UserError
 from consilium.naming import MOMENT
 from consilium.ports import Ports
@@ -92,15 +93,15 @@ def _check_seats(council: Council) -> None:
             f"a seat cannot be called {CA_FOLDER} here: the folder {CA_FOLDER} is the authority's",
             hint="give the participant another name",
         )
-    if others := [
-        f"{seat.name} ({seat.adapter})" for seat in council.participants if seat.adapter != "native"
-    ]:
+    if others := [f"{seat.name} ({seat.adapter})" for seat in council.participants if seat.adapter == HUMAN]:
         raise UserError(
-            f"`consilium up` seats clients with adapter: native, which {', '.join(others)} is not",
+            f"`consilium up` seats clients, which {', '.join(others)} is not",
             hint="change the participant's adapter, or take it out of the file",
         )
     for seat in council.participants:
-        load_preset(seat.preset)
+        preset = load_preset(seat.preset)
+        if seat.adapter == PEXPECT:
+            preset.in_terminal(seat.harness_profile)
     if strangers := sorted(council.roster.awaited - seated):
         raise UserError(
             f"the roster waits for {', '.join(strangers)}, which participants does not name",

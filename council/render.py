@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from consilium.console import Style
+from consilium.console import Style, duration
 from consilium.messages import QUOTA_EXHAUSTED, DebateState
+from consilium.pausing import why, why_paused
 from consilium.records import EventName, EventRecord, HeaderRecord, TurnOutcome, TurnRecord
-from council.pausing import why, why_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -151,15 +151,6 @@ def tokens(total: int | None, unknown_turns: int) -> str:
     if total is None:
         return "unknown" if unknown_turns else "none reported"
     return f"{total:,}" + (f", and unknown for {_count(unknown_turns, 'turn')}" if unknown_turns else "")
-
-
-def duration(seconds: float) -> str:
-    """A time for a person: ``12.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, left = divmod(minutes, 60)
-    return f"{hours} h {left} min" if hours else f"{minutes} min {rest} s"
 
 
 def _turn(turn: TurnRecord, console: Console, colours: dict[str, Style]) -> None:

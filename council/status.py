@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from consilium.console import Style
+from consilium.console import Style, duration
 from consilium.messages import DebateState, PromptSent, Recovery
-from council.pausing import REASONS, REVOKED, moment, why
-from council.render import LABEL, duration, tokens
+from consilium.pausing import REASONS, REVOKED, moment, why
+from council.render import LABEL, tokens
 from council.tally import HUMAN
 from council.telling import INDENT, short
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from consilium.console import Style, printable, wrap
+from consilium.console import Style, duration, printable, wrap
 from consilium.messages import Phase, When
 from consilium.records import EventName, EventRecord, TurnOutcome, TurnRecord
-from council.render import NOT_ALLOWED, describe, duration
+from council.render import NOT_ALLOWED, describe
 
 if TYPE_CHECKING:
     from consilium.console import Part

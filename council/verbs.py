@@ -27,6 +27,7 @@ Exit codes: 0 done, 1 refused by the Arbiter, 2 a mistake in the command, 4 no c
 
 VERBS: dict[str, tuple[str, str]] = {
     "status": ("say where the debate stands, and what it waits for", "status\nstatus --json"),
+    "begin": ("begin with the seats that are there, where the debate waits for its operator to", "begin"),
     "inject": (
         "say something to every seat, as the moderator",
         'inject "Say what it costs in the second year."\ninject - < element.txt',

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,13 @@ IMAGES = {
 }
 """Image to its file and stage."""
 
+SEAT_FILE = "images/seat/Dockerfile"
+
+CLIENT_IMAGES = {
+    f"consilium-{client}": client for client in ("claude", "codex", "gemini", "kimi", "opencode", "qwen-code")
+}
+"""Image to the folder of `images/` that it is made of."""
+
 SERVICES = (
     "arbiter",
     "egress",
@@ -51,6 +59,19 @@ def build_images() -> None:
         docker_engine.build(f"{name}:{VERSION}", ROOT / file, target=stage)
 
 
+def build_client_images() -> None:
+    """Build the image of every client that npm installs, two at a time: one loads while one unpacks."""
+    docker_engine.build(f"consilium-npm:{VERSION}", ROOT / SEAT_FILE, target="npm")
+
+    def build(image: str) -> None:
+        argument = f"CLIENT={CLIENT_IMAGES[image]}"
+        docker_engine.build(f"{image}:{VERSION}", ROOT / SEAT_FILE, argument, target="client")
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(build, image) for image in CLIENT_IMAGES]:
+            done.result()
+
+
 @dataclass(frozen=True)
 class Project:
     """A folder as a person has it after unpacking, and the engine's project of it."""
@@ -58,17 +79,23 @@ class Project:
     folder: Path
     name: str
     environment: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    """What stands before every command: more files, and the profiles."""
 
     @classmethod
-    def create(cls, folder: Path) -> Project:
-        """Lay out what `compose.yaml` mounts. Without a round of rebuttal it takes a third less."""
+    def create(cls, folder: Path, council: str = "council.yaml", *options: str, **variables: str) -> Project:
+        """Lay out what `compose.yaml` mounts. Without a round of rebuttal it takes a third less.
+
+        ``variables`` are what a person has in `.env`.
+        """
         for part in ("roles", "images/prometheus"):
             shutil.copytree(ROOT / part, folder / part)
         (folder / "certs").mkdir()
-        council = (ROOT / "council.yaml").read_text(encoding="utf-8")
-        (folder / "council.yaml").write_text(f"{council}\nrebuttal_rounds: 0\n", encoding="utf-8")
+        text = (ROOT / council).read_text(encoding="utf-8")
+        (folder / council).write_text(f"{text}\nrebuttal_rounds: 0\n", encoding="utf-8")
         ports = {f"CONSILIUM_{name}_PORT": "" for name in ("CONTROL", "DATA", "PROMETHEUS")}  # any free one
-        return cls(folder, f"compose-test-{os.getpid()}", os.environ | ports | {"CONSILIUM_VERSION": VERSION})
+        ours = {**os.environ, **ports, "CONSILIUM_VERSION": VERSION, **variables}
+        return cls(folder, f"compose-test-{os.getpid()}", ours, options)
 
     def __call__(
         self, *words: str, check: bool = True, timeout: float = SECONDS
@@ -76,7 +103,7 @@ class Project:
         """Run one `docker compose` command."""
         place = ("-p", self.name, "-f", str(ROOT / "compose.yaml"), "--project-directory", str(self.folder))
         done = subprocess.run(
-            ["docker", "compose", *place, *words],
+            ["docker", "compose", *place, *self.options, *words],
             capture_output=True,
             text=True,
             timeout=timeout,

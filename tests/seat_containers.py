@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docker_engine import ROOT, build, docker
+from terminal_seat import PRESET
+from terminal_seat import STANDIN as STANDIN_IN_A_TERMINAL
 
 if TYPE_CHECKING:
     import subprocess
@@ -51,6 +53,14 @@ FROM ${SEAT}
 COPY llm /usr/local/bin/llm
 """
 
+IN_A_TERMINAL = """\
+ARG SEAT
+FROM ${SEAT}
+COPY tui-standin /usr/local/bin/tui-standin
+COPY tui.toml /tmp/tui.toml
+RUN cp /tmp/tui.toml "$(python3 -c 'import wrapper; print(wrapper.__path__[0])')/presets/"
+"""
+
 
 def seat_image() -> str:
     """The seat image, without a client."""
@@ -74,6 +84,16 @@ def standin_image(folder: Path) -> str:
     (folder / "llm").chmod(0o755)
     (folder / "Dockerfile").write_text(STANDIN)
     return build("consilium-test-standin", folder / "Dockerfile", f"SEAT={seat_image()}", context=folder)
+
+
+def terminal_image(folder: Path) -> str:
+    """The seat image with the stand-in for a client in a terminal, and its preset; ``folder`` is empty."""
+    client = STANDIN_IN_A_TERMINAL.read_text().replace("<<(", "please (").replace(")>>", ") now")
+    (folder / "tui-standin").write_text(f"#!/usr/bin/env -S python3 -I -S\n{client}")
+    (folder / "tui-standin").chmod(0o755)
+    (folder / "tui.toml").write_text(PRESET)
+    (folder / "Dockerfile").write_text(IN_A_TERMINAL)
+    return build("consilium-test-terminal", folder / "Dockerfile", f"SEAT={seat_image()}", context=folder)
 
 
 class Town:

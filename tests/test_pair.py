@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from pair import Pair
 
 from arbiter.debate import events as happened
+from arbiter.debate.effects import Channel
 from consilium import messages as m
+from consilium.errors import ErrorCode
 from consilium.messages import DebateState
-from consilium.records import TurnOutcome, TurnRecord
+from consilium.records import EventName, EventRecord, TurnOutcome, TurnRecord
 from wrapper import events
 
 NAMES = ("ada", "bob", "cyn")
@@ -122,3 +124,80 @@ def test_a_quota_is_heard_of_at_both_ends_and_what_was_refused_is_on_the_record(
     (failed,) = [entry for entry in pair.record if isinstance(entry, TurnRecord)]
     assert (failed.outcome, failed.fault, failed.refused) == (TurnOutcome.FAILED, m.Fault.QUOTA, refused)
     assert pair.debate.roster.resolve("ada").resets_at == back
+
+
+# --- a person among them -----------------------------------------------------------------------------
+
+
+def choose(pair: Pair, name: str, event: events.SeatEvent) -> None:
+    """What the person at a seat does with their turn, or outside of one."""
+    seat = pair.seats[name]
+    if isinstance(event, events.Skipped):
+        seat.running = None
+    pair.feel(seat, event)
+
+
+def until_it_is_the_turn_of(pair: Pair, name: str) -> None:
+    while pair.seats[name].running is None:
+        pair.move(*pair.moves()[0])
+
+
+def skip(pair: Pair, name: str) -> None:
+    running = pair.seats[name].running
+    assert running is not None
+    choose(pair, name, events.Skipped(running.turn_id))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_persons_skips_are_skips_in_whatever_order_they_arrive(data: st.DataObject) -> None:
+    pair = Pair(NAMES, caps={"max_rounds": 2})
+    for _ in range(3000):
+        running = pair.seats["bob"].running
+        moves = [move for move in pair.moves() if move[:2] != ("bob", "answer")]
+        if running is not None and (not moves or data.draw(st.booleans())):
+            choose(pair, "bob", events.Skipped(running.turn_id))
+        elif moves:
+            pair.move(*data.draw(st.sampled_from(moves)))
+        else:
+            break
+    assert pair.debate.state is DebateState.STOPPED_BY_CAP
+    turns = [entry for entry in pair.record if isinstance(entry, TurnRecord)]
+    assert [turn.outcome for turn in turns if turn.participant_id.startswith("bob")] == [TurnOutcome.SKIP] * 2
+    skips = [e for e in pair.record if isinstance(e, EventRecord) and e.event is EventName.HUMAN_SKIP]
+    # The last HUMAN_SKIP may come when the debate is over; nothing else is ever refused.
+    assert len(skips) + len(pair.refusals) == 2
+    assert {refusal.code for refusal in pair.refusals} <= {ErrorCode.INVALID_STATE}
+
+
+def test_the_debate_goes_on_without_who_is_away_and_waits_again_for_who_is_back() -> None:
+    pair = Pair(NAMES, caps={"max_rounds": 3})
+    until_it_is_the_turn_of(pair, "bob")
+    bob = next(seat for seat in pair.debate.roster if seat.name == "bob")
+    assert bob.required
+    choose(pair, "bob", events.Away())
+    skip(pair, "bob")
+    until_it_is_the_turn_of(pair, "bob")
+    assert (bob.required, bob.disconnect_policy) == (False, m.DisconnectPolicy.DROP)
+    choose(pair, "bob", events.Back())
+    choose(pair, "bob", events.StatusWanted())
+    pair.answer(pair.seats["bob"])
+    while bob.disconnect_policy is m.DisconnectPolicy.DROP:
+        pair.move(*pair.moves()[0])
+    assert bob.required, "the roster had planned it so"
+    hold(pair)
+    assert pair.debate.state is DebateState.STOPPED_BY_CAP
+
+
+def test_a_person_who_leaves_has_skipped_and_is_no_fault() -> None:
+    pair = Pair(NAMES, caps={"max_rounds": 3})
+    until_it_is_the_turn_of(pair, "bob")
+    choose(pair, "bob", events.Away())
+    choose(pair, "bob", events.Leave("user_quit"))
+    for _ in range(50):
+        if not pair.seats["bob"].up[Channel.CONTROL]:
+            break
+        pair.move("bob", "up", Channel.CONTROL)
+    last = [entry for entry in pair.record if isinstance(entry, TurnRecord)][-1]
+    assert (last.participant_id[:3], last.outcome, last.detail) == ("bob", TurnOutcome.SKIP, "the seat left")
+    assert pair.debate.state is DebateState.RUNNING, "who is away is not waited for"

@@ -51,6 +51,7 @@ class System:
         patch(entry, "RESOLVE_SECONDS", 0.0)
         patch(entry, "SEAT", folder / "seat")
         patch(entry, "CLIENT", folder / "client")
+        patch(entry, "SECRETS", folder / "secrets")
 
     def execve(self, _path: str, argv: list[str], environment: dict[str, str]) -> None:
         self.became = argv, environment
@@ -199,3 +200,61 @@ def test_a_user_that_no_client_can_have_is_refused(
     assert started(entry, CONSILIUM_CLIENT_USER=user) == 2
     assert "CONSILIUM_CLIENT_USER: " in capsys.readouterr().err
     assert system.became is None
+
+
+def test_a_secret_is_a_variable_of_the_wrapper_s(entry: ModuleType, system: System) -> None:
+    folder = system.folder / "secrets"
+    folder.mkdir()
+    (folder / "CODEX_API_KEY").write_text("sk-1 2\n")
+    (folder / "ANTHROPIC_API_KEY").symlink_to(os.devnull)
+    assert started(entry, "seat") == 99
+    assert system.became is not None
+    _, environment = system.became
+    assert environment["CODEX_API_KEY"] == "sk-1 2"
+    assert "ANTHROPIC_API_KEY" not in environment
+    assert "CODEX_API_KEY" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("KEY", b"one\ntwo\n", "is not one line of text"),
+        ("KEY", b"x" * 16_385, "is not one line of text"),
+        ("KEY", b"\xff", "cannot be read"),
+        ("KEY", b"a\x00b", "is not one line of text"),
+        ("key", b"k", "no variable that a client could be given"),
+        ("LD_PRELOAD", b"k", "no variable that a client could be given"),
+        ("CONSILIUM_ISOLATION", b"relaxed", "no variable that a client could be given"),
+        ("PATH", b"/elsewhere", "given as a secret and as a variable"),
+    ],
+)
+def test_a_secret_that_is_no_key_ends_the_start(
+    entry: ModuleType,
+    system: System,
+    name: str,
+    content: bytes,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = system.folder / "secrets"
+    folder.mkdir()
+    (folder / name).write_bytes(content)
+    assert started(entry) == 2
+    assert words in (told := capsys.readouterr().err)
+    assert "elsewhere" not in told
+    assert system.became is None
+
+
+def test_a_secret_that_root_may_not_read_is_said(
+    entry: ModuleType, system: System, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = system.folder / "secrets"
+    folder.mkdir()
+    (folder / "KEY").write_text("k")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert started(entry) == 2
+    assert "root in here has no right" in capsys.readouterr().err

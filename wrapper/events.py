@@ -24,6 +24,9 @@ if TYPE_CHECKING:
         PromptSent,
         Reg,
         Speech,
+        StateUpdate,
+        Status,
+        StatusRequest,
         SystemEvent,
         TurnEnd,
         TurnFailed,
@@ -68,6 +71,7 @@ class News(StrEnum):
     PAUSED = "paused"
     RESUMED = "resumed"
     RECOVERED = "recovered"
+    STANDING = "standing"
     WAITING = "waiting"
     ENDED = "ended"
 
@@ -159,6 +163,13 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """A person chose not to speak, or was not there to (§9.2, §9.3)."""
+
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The client did not produce the turn. ``partial_bytes`` of an answer had come; None where unknown.
 
@@ -203,9 +214,27 @@ class Leave:
     reason: str
 
 
-AdapterEvent = ChatOpened | ChatFailed | Answered | Passed | Failed | Stopped | Restarted | RestartFailed
+@dataclass(frozen=True, slots=True)
+class Away:
+    """The person steps away, and stays connected (§9.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """The person is at the table again (§9.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusWanted:
+    """The person wants to know where the debate stands (§5.7)."""
+
+
+AdapterEvent = (
+    ChatOpened | ChatFailed | Answered | Passed | Skipped | Failed | Stopped | Restarted | RestartFailed
+)
+PersonEvent = Leave | Away | Back | StatusWanted
 LinkEvent = ControlOpened | DataOpened | FromControl | FromData | LinkLost | LinkRefused | PeerFaulted
-SeatEvent = LinkEvent | AdapterEvent | Leave
+SeatEvent = LinkEvent | AdapterEvent | PersonEvent
 
 
 # --- effects -----------------------------------------------------------------------------------------
@@ -215,7 +244,7 @@ SeatEvent = LinkEvent | AdapterEvent | Leave
 class SendControl:
     """Send this on the control channel."""
 
-    message: Reg | Ack | TurnEnd | TurnFailed | Unreg
+    message: Reg | Ack | TurnEnd | TurnFailed | StateUpdate | StatusRequest | Unreg
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +310,13 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
+class Show:
+    """Show the participant where the debate stands. A program is shown nothing."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """It is over: stop everything. No effect follows this one, ever."""
 
@@ -290,5 +326,7 @@ class End:
     """What TLS had against the connection, where that is why."""
 
 
-Action = SendControl | SendData | OpenControl | OpenData | RunTurn | CancelTurn | RestartChat | Note | Tell
+Action = (
+    SendControl | SendData | OpenControl | OpenData | RunTurn | CancelTurn | RestartChat | Note | Tell | Show
+)
 Effect = Action | End

@@ -105,7 +105,11 @@ class Floor:
         if message.turn_id > self._last_turn:
             raise BrokenOrder(f"TURN_REVOKED {message.turn_id} came without its TURN_START")
         if self._turn is None or self._turn.turn_id != message.turn_id:
-            return [Note(Weight.INFO, f"turn {message.turn_id} was revoked after its end: {message.reason}")]
+            late = f"it was revoked, which crossed its end: {message.reason}"
+            return [
+                Note(Weight.INFO, f"turn {message.turn_id} was revoked after its end: {message.reason}"),
+                Tell(News.FAILED, {"turn_id": message.turn_id, "reason": late}),
+            ]
         return self._withdraw(f"it was revoked: {message.reason}")
 
     def cold(self) -> list[Effect]:
@@ -132,6 +136,13 @@ class Floor:
         """The participant chose not to speak: TURN_END alone."""
         end = messages.TurnEnd(turn_id=event.turn_id, usage=event.usage, refused=event.refused)
         return self._finish(event.turn_id, [SendControl(end), Tell(News.PASSED, {"turn_id": event.turn_id})])
+
+    def skipped(self, event: events.Skipped, participant_id: str) -> list[Effect]:
+        """A person let the turn go by: HUMAN_SKIP for the record (§5.5), and TURN_END alone (§6.2)."""
+        skip = messages.SystemEvent(event="HUMAN_SKIP", participant_id=participant_id)
+        end = messages.TurnEnd(turn_id=event.turn_id)
+        told = Tell(News.PASSED, {"turn_id": event.turn_id})
+        return self._finish(event.turn_id, [SendData(skip), SendControl(end), told])
 
     def failed(self, event: events.Failed) -> list[Effect]:
         """The chat produced no turn: TURN_FAILED."""

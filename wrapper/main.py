@@ -13,54 +13,52 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import anyio
 import orjson
 
+from consilium.config import HUMAN, PEXPECT
 from consilium.credentials import Credentials
 from consilium.dumps import forbid_core_dumps
 from consilium.errors import UserError
 from consilium.health import VARIABLE, place
-from consilium.messages import Meta, Reg
+from consilium.messages import Reg
 from consilium.ports import Ports
 from consilium.reporting import report_health
 from consilium.settings import load_council
 from consilium.tls import client_context
-from wrapper.adapters.native import NativeAdapter
-from wrapper.adapters.presets import load_preset
+from wrapper.adapters.choosing import MODEL_URL, Choice, client
 from wrapper.clean import clean_line
 from wrapper.events import Outcome
+from wrapper.human.choosing import add_person_options, with_person_options
 from wrapper.isolation.confinement import add_options, confinement
 from wrapper.isolation.trial import settled
 from wrapper.link import Address
 from wrapper.prompts import role_prompt_hash, system_prompt
 from wrapper.roles import find_role
-from wrapper.sandbox import Bounds
 from wrapper.seat import Plan, Seat, log
 from wrapper.vitals import Vitals
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from consilium.config import Council, Limits, Participant
-    from wrapper.adapters.presets import Preset
+    from consilium.config import Council, Participant
+    from consilium.messages import Meta
+    from wrapper.adapters.base import Person
     from wrapper.events import End
-    from wrapper.isolation.confinement import Confinement
+
+    Say = Callable[[Mapping[str, Any]], None]
 
 CONNECT_TIMEOUT = 60.0
 """Longer than an Arbiter takes to notice that a seat's old connection is gone: three heartbeats of 15 s."""
 
 GIVE_UP_AFTER = 3600.0
 
-MODEL_URL = "CONSILIUM_MODEL_URL"
-"""The variable by which presets know the model server. From outside it names one of somebody's own; the
-embedded one comes by ``--model-url``."""
-
 MAX_SECONDS = 7 * 24 * 3600.0
 
-LABEL_CHARS, REASON_CHARS = 200, 1000
+REASON_CHARS = 1000
 
 EXIT_CODES: Mapping[Outcome, int] = {
     Outcome.FINISHED: 0,
@@ -119,6 +117,11 @@ def parser() -> argparse.ArgumentParser:
     )
     add_options(own)
     own.add_argument(
+        "--if-listed",
+        action="store_true",
+        help="end at once, as if it were done, where the council file has no participant NAME",
+    )
+    own.add_argument(
         "--give-up-after",
         type=seconds,
         default=GIVE_UP_AFTER,
@@ -131,13 +134,17 @@ def parser() -> argparse.ArgumentParser:
     own.add_argument(
         "--lifeline", action="store_true", help="leave when standard input ends: the parent is gone"
     )
+    add_person_options(own.add_argument_group("who sits here in person (preset: human)"))
     return own
 
 
 def main(argv: list[str]) -> int:
     """Run the seat that ``argv`` describes. Raises `UserError` for what cannot be carried out."""
     forbid_core_dumps()
-    end = anyio.run(_live, parser().parse_args(argv))
+    options = parser().parse_args(argv)
+    if options.if_listed and not _is_listed(options):
+        return 0
+    end = anyio.run(_live, options)
     code = EXIT_CODES[end.outcome]
     log.log(logging.ERROR if code else logging.INFO, "%s", clean_line(end.reason, REASON_CHARS))
     return code
@@ -145,8 +152,14 @@ def main(argv: list[str]) -> int:
 
 async def _live(options: argparse.Namespace) -> End:
     council = load_council(options.council)
-    participant = _participant(council, options.name)
-    _log_to_stderr(participant.name)
+    participant = with_person_options(_participant(council, options.name), options)
+    human = participant.adapter == HUMAN
+    if human and options.lifeline:
+        raise UserError(
+            f"{participant.name} is a person, who types where --lifeline listens",
+            hint="give the person a terminal: consilium seat, without --lifeline",
+        )
+    handler = _log_to_stderr(participant.name)
     label, prompt = _role(participant, options.council)
 
     def context() -> ssl.SSLContext:
@@ -154,21 +167,25 @@ async def _live(options: argparse.Namespace) -> End:
 
     first = context()
     address = _address(options)
-    confined = confinement(options, participant.isolation, os.environ)
-    await settled(confined, certs=options.certs, state=options.state)
+    confined = None if human else confinement(options, participant.isolation, os.environ)
+    if confined is not None:
+        await settled(confined, certs=options.certs, state=options.state)
     adapter, meta = await client(
-        participant,
-        council.limits,
-        confined,
-        state=options.state.absolute(),
-        model_url=options.model_url,
-        cwd=_cwd(participant, options.council),
+        Choice(
+            participant,
+            council.limits,
+            confined,
+            state=options.state.absolute(),
+            model_url=options.model_url,
+            cwd=_cwd(participant, options.council),
+            brief=prompt,
+        )
     )
     role = {"role_label": label, "role_prompt_hash": role_prompt_hash(prompt) if prompt else None}
     meta = meta.model_copy(update=role)
     plan = Plan(
         reg=_registration(council, participant.name, meta),
-        system_prompt=system_prompt(prompt, end_token=False),
+        system_prompt=system_prompt(prompt, end_token=participant.adapter == PEXPECT),
         address=address,
         context=first,
         renew=context,
@@ -178,15 +195,25 @@ async def _live(options: argparse.Namespace) -> End:
         contribution_chars=council.limits.contribution_chars,
         lifeline=options.lifeline,
     )
-    vitals = Vitals(say_json, time.monotonic)
+    vitals = Vitals(say_json if adapter.person is None else _beside(adapter.person, handler), time.monotonic)
     seat = Seat(plan, adapter, vitals)
     vitals.busy_since = lambda: seat.busy_since
     async with anyio.create_task_group() as tasks:
         if (health := place(options.health_file)) is not None:
             tasks.start_soon(report_health, health, vitals.report)
         end = await seat.run()
+        handler.setLevel(logging.INFO)
         tasks.cancel_scope.cancel()
     return end
+
+
+def _is_listed(options: argparse.Namespace) -> bool:
+    """Whether the council has a seat for us; says so where it has none."""
+    listed = options.name in {seat.name for seat in load_council(options.council).participants}
+    if not listed:
+        _log_to_stderr(options.name)
+        log.info("no seat of this name is in the council file: there is nothing to do")
+    return listed
 
 
 def _participant(council: Council, name: str) -> Participant:
@@ -205,80 +232,6 @@ def _role(participant: Participant, council_file: Path) -> tuple[str | None, str
     return participant.role_label or role.label, role.prompt
 
 
-async def client(
-    participant: Participant,
-    limits: Limits,
-    confined: Confinement,
-    *,
-    state: Path,
-    model_url: str | None = None,
-    cwd: Path | None = None,
-) -> tuple[NativeAdapter, Meta]:
-    """The seat's client, found to be there, and what the seat says of it. Raises `UserError`.
-
-    ``state`` is the folder of its chat, as an absolute path: the client has another working directory.
-    ``model_url`` is where the embedded model is served, ``cwd`` the project of a native harness.
-    """
-    if participant.adapter != "native":
-        raise UserError(
-            f"{participant.name}: a seat with adapter: {participant.adapter} cannot be run by this command",
-            hint="adapter: native drives a client by its non-interactive mode",
-        )
-    preset = load_preset(participant.preset)
-    _check_model(participant, preset, embedded=bool(model_url))
-    environment = {**os.environ, **({MODEL_URL: model_url} if model_url else {})}
-    settings = preset.settings_from(environment)
-    settings |= {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
-    adapter = NativeAdapter(
-        preset,
-        settings,
-        state,
-        environment=environment,
-        bounds=Bounds(
-            overall=limits.turn_seconds,
-            first_byte=limits.first_byte_seconds,
-            stall=limits.stall_seconds,
-        ),
-        profile=participant.harness_profile,
-        cwd=cwd,
-        passed=participant.env,
-        confinement=confined,
-    )
-    values = preset.complete(settings)
-    version = await adapter.version()
-    if preset.version.is_newer(version):
-        tried = preset.version.known_good
-        log.warning(
-            "%s %s %s; watch its first turns",
-            preset.executable,
-            clean_line(version, LABEL_CHARS),
-            f"is newer than {tried}, the last that was tried with it"
-            if tried
-            else "was never run with its preset, which is written from its documentation",
-        )
-    meta = Meta(
-        brand=_label(preset.brand),
-        model=_label(values.get("model")),
-        effort=_label(values.get("effort")),
-        adapter=participant.adapter,
-        cli_version=_label(version),
-        harness_profile=participant.harness_profile,
-        isolation=confined.isolation,
-        reports_usage=preset.reports_usage,
-    )
-    return adapter, meta
-
-
-def _check_model(participant: Participant, preset: Preset, *, embedded: bool) -> None:
-    """Refuse to guess what a server of somebody's own serves: the preset's model is the embedded one's."""
-    elsewhere = bool(preset.settings_from({MODEL_URL: os.environ.get(MODEL_URL, "")}))
-    if elsewhere and not embedded and participant.model is None:
-        raise UserError(
-            f"{participant.name}: {MODEL_URL} names a model server, but nothing names the seat's model",
-            hint="give the participant its `model` in the council file, or a guest's seat --model",
-        )
-
-
 def _cwd(participant: Participant, council_file: Path) -> Path | None:
     """The project in which a native harness works (§3.3.B); a restricted one has a folder of its own."""
     if participant.harness_profile == "native":
@@ -288,10 +241,6 @@ def _cwd(participant: Participant, council_file: Path) -> Path | None:
             f"{participant.name}: cwd is for harness_profile: native", hint="a restricted client has its own"
         )
     return None
-
-
-def _label(text: str | None) -> str | None:
-    return None if text is None else clean_line(text, LABEL_CHARS)
 
 
 def _registration(council: Council, name: str, meta: Meta) -> Reg:
@@ -321,8 +270,23 @@ def seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to {MAX_SECONDS:g}")
 
 
-def _log_to_stderr(name: str) -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"{name}: %(levelname)s: %(message)s")
+def _log_to_stderr(name: str) -> logging.StreamHandler[TextIO]:
+    handler = logging.StreamHandler(sys.stderr)
+    logging.basicConfig(handlers=[handler], level=logging.INFO, format=f"{name}: %(levelname)s: %(message)s")
+    return handler
+
+
+def _beside(person: Person, handler: logging.StreamHandler[TextIO]) -> Say:
+    """Have the log written beside what ``person`` types, without what they are told in words already."""
+    handler.setStream(person.screen)
+    handler.setLevel(logging.WARNING)
+
+    def say(event: Mapping[str, Any]) -> None:
+        person.hear(event)
+        if not person.owns_stdout:
+            say_json(event)
+
+    return say
 
 
 def say_json(line: Mapping[str, Any]) -> None:

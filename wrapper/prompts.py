@@ -35,7 +35,7 @@ If you have nothing to add, answer with the single word {PASS} and nothing else.
 
 _ROLE = "Your task in this debate:"
 
-_END = f"End every answer, without exception, with this token:\n{END_TOKEN}"
+END_RULE = f"End every answer, without exception, with this token:\n{END_TOKEN}"
 
 _PHASES: Mapping[Phase, str] = {
     Phase.OPENING: "State your initial position on the topic and your main reason for it.",
@@ -53,7 +53,7 @@ def system_prompt(role_prompt: str | None, *, end_token: bool) -> str:
     if role_prompt is not None:
         parts.append(f"{_ROLE}\n{role_prompt.strip()}")
     if end_token:
-        parts.append(_END)
+        parts.append(END_RULE)
     return "\n\n".join(parts)
 
 

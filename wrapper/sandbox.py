@@ -1,8 +1,8 @@
 """The one place in which a seat's client is started, and in which it ends (§14.2).
 
 1. No other module of the wrapper starts a process.
-2. Nothing is inherited: the environment is given whole, there is no terminal, no descriptor but the three
-   standard ones, and a session of its own.
+2. Nothing is inherited: the environment is given whole, there is no terminal but one made for it alone, no
+   descriptor but the three standard ones, and a session of its own.
 3. Whatever ends a run - an answer, a deadline, a cancellation - no process of it is left. If we are killed
    ourselves, the kernel kills the client (`setpriv --pdeathsig`, since Python code between fork and exec is
    not safe in a process with threads).
@@ -26,11 +26,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.abc
@@ -46,9 +48,20 @@ from wrapper.isolation.confinement import PLAIN, Confinement
 from wrapper.remains import RUN_VARIABLE, alive, alive_of, send_signal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["Bounds", "Command", "Completed", "run", "run_blocking"]
+__all__ = [
+    "Bounds",
+    "Command",
+    "Completed",
+    "InTerminal",
+    "attended",
+    "run",
+    "run_blocking",
+    "start_in_terminal",
+]
+
+T = TypeVar("T")
 
 GRACE_SECONDS = 2.0
 """From SIGTERM to SIGKILL."""
@@ -114,12 +127,19 @@ async def run(command: Command, bounds: Bounds) -> Completed:
     Raises `AdapterFault` (START_FAILED, prompt not sent) if it cannot be started. A cancellation ends the
     client first, which takes at most `GRACE_SECONDS` + `KILL_SECONDS`.
     """
+    return await attended(partial(_perform, command, bounds))
+
+
+async def attended(work: Callable[[int], T | AdapterFault]) -> T:
+    """What ``work`` comes to in a thread; a fault that it returns is raised.
+
+    It is given a descriptor that becomes readable when we are cancelled: then it shall end what it does, and
+    is waited for.
+    """
     with _alarm() as alarm:
         async with anyio.create_task_group() as group:
             bell = await group.start(_ring_when_cancelled, alarm)
-            outcome = await anyio.to_thread.run_sync(
-                _perform, command, bounds, alarm, limiter=anyio.CapacityLimiter(1)
-            )
+            outcome = await anyio.to_thread.run_sync(work, alarm, limiter=anyio.CapacityLimiter(1))
             bell.cancel()
     # The thread was waited for whatever happened; who was cancelled meanwhile gets no answer.
     await anyio.lowlevel.checkpoint_if_cancelled()
@@ -160,7 +180,7 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
     began = time.monotonic()
     mark = secrets.token_hex(16)
     try:
-        process = _start(command, mark)
+        process = _start(command, mark, subprocess.PIPE)
     except AdapterFault as fault:
         return fault
     exchange = Exchange(process, command.stdin, bounds, alarm)
@@ -183,37 +203,90 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
     )
 
 
-def _start(command: Command, mark: str) -> subprocess.Popen[bytes]:
+@dataclass(frozen=True, slots=True)
+class InTerminal:
+    """A client that runs in a terminal of its own, of which ``screen`` is our end. For one thread.
+
+    The thread that started it has to outlive it, as everywhere here.
+    """
+
+    screen: int
+    process: subprocess.Popen[bytes]
+    command: Command
+    mark: str
+
+    def end(self) -> tuple[int, ...]:
+        """End every process of the run, and the terminal; return those that would not. Once only."""
+        left_behind = _end(self.process, self.mark, self.command)
+        os.close(self.screen)
+        return left_behind
+
+
+def start_in_terminal(command: Command, *, columns: int, rows: int) -> InTerminal:
+    """Start ``command`` in a new terminal of that size, as its controlling one. Blocking.
+
+    If we die, the terminal is gone, and the kernel tells the client's session by SIGHUP: that one reaches
+    another user's processes too. Raises `AdapterFault` (START_FAILED, prompt not sent).
+    """
+    mark = secrets.token_hex(16)
+    try:
+        screen, theirs = os.openpty()
+    except OSError as error:
+        raise _not_started(f"there is no terminal for {command.argv[0]}: {error}") from error
+    try:
+        termios.tcsetwinsize(screen, (rows, columns))
+        os.set_blocking(screen, False)
+        # It makes the session: only who leads one that has no terminal can be given one.
+        front = (_tool("setsid"), "--ctty")
+        process = _start(command, mark, theirs, front=front, terminal=os.ttyname(theirs))
+    except BaseException:
+        os.close(screen)
+        raise
+    finally:
+        os.close(theirs)
+    return InTerminal(screen, process, command, mark)
+
+
+def _start(
+    command: Command, mark: str, stream: int, *, front: tuple[str, ...] = (), terminal: str | None = None
+) -> subprocess.Popen[bytes]:
+    """Start ``command`` with ``stream`` as its three standard ones, behind ``front``."""
     name, *rest = command.argv
     client = shutil.which(name, path=command.env.get("PATH", os.defpath))
     if client is None:
         raise _not_started(f"{name} is not installed, or not on the PATH that the client gets")
-    prefix = _prefix(command)
+    prefix = (*front, *_prefix(command, terminal))
     try:
         return subprocess.Popen(  # noqa: S603 - no shell; what runs is the preset's choice
             [*prefix, client, *rest],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=stream,
+            stdout=stream,
+            stderr=stream,
             bufsize=0,
             env={**command.env, RUN_VARIABLE: mark},
             # Another user's folder is not ours to enter: its own process goes there.
             cwd="/" if command.confinement.client else command.cwd,
-            start_new_session=True,
+            start_new_session=terminal is None,
         )
     except (OSError, ValueError) as error:
         # A missing folder, too long an argument list, a NUL in an argument: named as what they are.
         raise _not_started(f"{name} cannot be started: {error}") from error
 
 
-def _prefix(command: Command) -> tuple[str, ...]:
-    """What stands before the client's own command line."""
+def _prefix(command: Command, terminal: str | None) -> tuple[str, ...]:
+    """What stands before the client's own command line; ``terminal`` is the name of the one that it gets."""
     client = command.confinement.client
     setpriv = _tool("setpriv")
     # Without new privileges there is no set-user-ID program to shake off the signal of our death.
     if client is None:
         return launch.same_user(setpriv=setpriv)
-    reach = launch.reach_of(home=str(client.home), cwd=str(command.cwd), fenced=client.fenced, ours=_OURS)
+    reach = launch.reach_of(
+        home=str(client.home),
+        cwd=str(command.cwd),
+        fenced=client.fenced,
+        ours=_OURS,
+        terminal=terminal,
+    )
     return (
         *launch.other_user(client.user, prlimit=_tool("prlimit"), setpriv=setpriv),
         *launch.behind(reach, python=sys.executable, launcher=launcher.__file__),

@@ -22,8 +22,8 @@ from consilium.errors import AdapterFault, UserError
 from consilium.lifeline import until_orphaned
 from consilium.messages import MAX_REFUSED, REFUSED_CHARS, Fault, PromptSent
 from wrapper import events
+from wrapper.adapters.base import Turn
 from wrapper.clean import clean_line, clean_text
-from wrapper.envelope import assemble
 from wrapper.events import (
     CancelTurn,
     End,
@@ -36,11 +36,12 @@ from wrapper.events import (
     SeatEvent,
     SendControl,
     SendData,
+    Show,
     Tell,
     Weight,
 )
 from wrapper.link import Address, Link
-from wrapper.prompts import is_pass, phase_instruction
+from wrapper.prompts import is_pass
 from wrapper.reconnection import Reconnection
 from wrapper.turn import SeatMachine
 
@@ -151,6 +152,7 @@ class Seat:
                 if self._plan.lifeline:
                     tasks.start_soon(self._leave_when_orphaned)
                 tasks.start_soon(self._open_chat)
+                tasks.start_soon(self._adapter.attend, self._ours)
                 end = await self._own(tasks)
                 tasks.cancel_scope.cancel()
         finally:
@@ -182,6 +184,16 @@ class Seat:
                 self._link.bind(heartbeat)
             case Tell(news, facts):
                 self._tell(news, facts)
+            case RunTurn() | CancelTurn() | RestartChat() | Show():
+                self._instruct(effect, tasks)
+            case Note(weight, text):
+                log.log(_LEVELS[weight], "%s", clean_line(text, NOTE_CHARS))
+            case _:
+                assert_never(effect)
+
+    def _instruct(self, effect: RunTurn | CancelTurn | RestartChat | Show, tasks: TaskGroup) -> None:
+        """Have the adapter do its part."""
+        match effect:
             case RunTurn(context, deadline):
                 self._turn = anyio.CancelScope()
                 tasks.start_soon(self._run_turn, context, deadline, self._turn)
@@ -189,10 +201,8 @@ class Seat:
                 self._turn.cancel()
             case RestartChat():
                 tasks.start_soon(self._restart_chat)
-            case Note(weight, text):
-                log.log(_LEVELS[weight], "%s", clean_line(text, NOTE_CHARS))
-            case _:
-                assert_never(effect)
+            case Show(status):
+                self._adapter.show(status)
 
     def _connect(self, how: OpenControl, tasks: TaskGroup) -> None:
         wait = how.knock.wait(self._chance.random())
@@ -245,32 +255,32 @@ class Seat:
         event: SeatEvent = events.Stopped(turn_id)
         # The Arbiter revokes at its own deadline (§6.4); this one bounds the client where that word is late.
         with scope, anyio.CancelScope(deadline=deadline) as limit:
-            event = await self._produce(context)
+            event = await self._produce(context, deadline)
         if limit.cancelled_caught:
             event = events.Failed(turn_id, Fault.DEADLINE, PromptSent.MAYBE, "the turn's time is over")
         await self._ours.send(event)
 
-    async def _produce(self, context: Context) -> SeatEvent:
+    async def _produce(self, context: Context, deadline: float) -> SeatEvent:
         """Have the client answer. Whatever goes wrong with it is a failed turn, not the end of the seat."""
         turn_id = context.turn_id
-        # §14.5: whoever wrote the delta cannot know this, and so cannot imitate our markers.
-        nonce = secrets.token_hex(16)
-        prompt = assemble(
+        turn = Turn(
             context,
-            nonce,
+            deadline,
             limit_chars=self._plan.contribution_chars,
-            phase_instruction=phase_instruction(context.phase),
+            speech_bytes=self._machine.speech_bytes,
             first=turn_id == FIRST_TURN,
         )
         try:
-            answer = await self._adapter.send_turn(prompt)
+            answer = await self._adapter.take_turn(turn)
         except AdapterFault as fault:
             return _failed(turn_id, fault)
         except Exception as bug:
             log.exception("the adapter failed in a way that it should not")
             return events.Failed(turn_id, Fault.INTERNAL, PromptSent.MAYBE, type(bug).__name__)
         refused = _refused(answer.refused)
-        if is_pass(answer.text):
+        if answer.skipped:
+            return events.Skipped(turn_id)
+        if self._adapter.person is None and is_pass(answer.text):
             return events.Passed(turn_id, answer.usage, refused)
         return events.Answered(turn_id, clean_text(answer.text), answer.usage, refused)
 

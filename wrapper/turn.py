@@ -19,6 +19,7 @@ from consilium.errors import ErrorCode
 from wrapper import events
 from wrapper.events import End, News, Note, Outcome, SendControl, SendData, Tell, Weight
 from wrapper.floor import BrokenOrder, Floor, as_reason
+from wrapper.presence import Presence
 from wrapper.refusals import advice, another_debate, explain, may_change
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class SeatMachine:
         """
         self.state = SeatState.OFFLINE
         self.participant_id = ""
-        self._reg = reg
+        self._reg = self._asked = reg
         self._session_id = self._data_token = ""
         self._reconnection = reconnection
         self._floor = Floor(speech_bytes=speech_bytes)
@@ -83,7 +84,13 @@ class SeatMachine:
         self._memory_lost = False
         self._complaint = ""
         self._trouble = ""
+        self._presence = Presence()
         self._now = 0.0
+
+    @property
+    def speech_bytes(self) -> int:
+        """The longest SPEECH that is taken, in bytes of UTF-8."""
+        return self._floor.speech_bytes
 
     def handle(self, event: SeatEvent, now: float) -> list[Effect]:
         """Take what happened at ``now`` (seconds, monotonic); return what shall be done, in order."""
@@ -119,7 +126,8 @@ class SeatMachine:
 
     def _register(self, _event: events.ControlOpened) -> list[Effect]:
         self.state = SeatState.REGISTERING
-        return [SendControl(self._reg)]
+        self._asked = self._presence.registration(self._reg)
+        return [SendControl(self._asked)]
 
     def _registered(self, message: messages.RegOk) -> list[Effect]:
         if message.heartbeat_interval_ms == 0:
@@ -139,7 +147,8 @@ class SeatMachine:
             Note(Weight.INFO, f"registered as {message.participant_id}; the debate is {message.debate_state}")
         ]
         granted = f"required: {message.required}, disconnect_policy: {message.disconnect_policy}"
-        asked, keep = self._reg, messages.DisconnectPolicy.KEEP_ALIVE
+        effects += self._presence.update()
+        asked, keep = self._asked, messages.DisconnectPolicy.KEEP_ALIVE
         if (asked.required and not message.required) or (
             asked.disconnect_policy is keep and message.disconnect_policy is not keep
         ):
@@ -190,6 +199,9 @@ class SeatMachine:
     def _passed(self, event: events.Passed) -> list[Effect]:
         return self._floor.passed(event)
 
+    def _skipped(self, event: events.Skipped) -> list[Effect]:
+        return self._floor.skipped(event, self.participant_id)
+
     def _failed(self, event: events.Failed) -> list[Effect]:
         return self._floor.failed(event)
 
@@ -224,6 +236,21 @@ class SeatMachine:
         self._memory_lost = False
         lost = messages.SystemEvent(event="PARTICIPANT_MEMORY_LOST", participant_id=self.participant_id)
         return [SendData(lost)]
+
+    # --- the person ----------------------------------------------------------------------------------
+
+    def _moved(self, event: events.Away | events.Back) -> list[Effect]:
+        self._presence.away = isinstance(event, events.Away)
+        return self._presence.update() if self.state in _KNOWN else []
+
+    def _ask_status(self, _event: events.StatusWanted) -> list[Effect]:
+        return self._presence.ask(connected=self.state in _KNOWN)
+
+    def _standing(self, message: messages.StateOk) -> list[Effect]:
+        return self._presence.applied(message)
+
+    def _status(self, message: messages.Status) -> list[Effect]:
+        return self._presence.shown(message)
 
     # --- the debate ----------------------------------------------------------------------------------
 
@@ -318,6 +345,8 @@ class SeatMachine:
         (messages.TurnStart, _BOUND, _turn_start),
         (messages.TurnRevoked, _BOUND, _revoked),
         (messages.SeatRecovery, _BOUND, _recover),
+        (messages.StateOk, _KNOWN, _standing),
+        (messages.Status, _KNOWN, _status),
         (messages.DebatePaused, _KNOWN, _paused),
         (messages.DebateResumed, _KNOWN, _resumed),
         (messages.DebateEnded, _KNOWN, _debate_ended),
@@ -336,6 +365,7 @@ class SeatMachine:
         # A client that is being stopped outlives the session of its turn.
         (events.Answered, _ALIVE, _answered),
         (events.Passed, _ALIVE, _passed),
+        (events.Skipped, _ALIVE, _skipped),
         (events.Failed, _ALIVE, _failed),
         (events.Stopped, _ALIVE, _stopped),
         (events.Restarted, _ALIVE, _restarted),
@@ -344,4 +374,7 @@ class SeatMachine:
         (events.LinkRefused, _ALIVE, _link_refused),
         (events.PeerFaulted, _ALIVE, _peer_faulted),
         (events.Leave, _ALIVE, _leave),
+        (events.Away, _ALIVE, _moved),
+        (events.Back, _ALIVE, _moved),
+        (events.StatusWanted, _ALIVE, _ask_status),
     )

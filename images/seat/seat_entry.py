@@ -3,7 +3,9 @@
 1. The client's user may send packets to the places of CONSILIUM_REACH and nowhere else (nftables, in this
    container's own network namespace).
 2. The seat's volume gets two folders: the wrapper's, and the client's, which is the client's home.
-3. This process becomes the wrapper's user for good, with the two capabilities that starting a client as
+3. What the container has under /run/secrets, a key a file, becomes variables of the wrapper's, by the files' names.
+   Nothing else of the container knows them: neither its configuration, nor a process that `docker exec` starts.
+4. This process becomes the wrapper's user for good, with the two capabilities that starting a client as
    another user takes, and runs `consilium` with the arguments that it was given.
 
 CONSILIUM_REACH is ``host:port,host:port``. Names are resolved here and once: the client has no resolver. A
@@ -16,6 +18,7 @@ With CONSILIUM_ISOLATION=strict, which the image sets, whatever fails ends the c
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -41,7 +44,13 @@ if TYPE_CHECKING:
 STATE = Path("/var/lib/consilium")
 SEAT, CLIENT = STATE / "seat", STATE / "client"
 
+SECRETS = Path("/run/secrets")
+SECRET_BYTES = 16 * 1024
+
 LEADING_THERE = ("CONSILIUM_MODEL_URL", "HTTPS_PROXY", "HTTP_PROXY")
+
+OURS = ("CONSILIUM_", "LD_", "PYTHON")
+"""What variables begin with that are the wrapper's own, or change how programs start."""
 
 RESOLVE_SECONDS = 30.0
 """How long a name is waited for: services start in any order."""
@@ -76,6 +85,7 @@ def main(arguments: list[str]) -> NoReturn:
     for name in LEADING_THERE:
         if value := environment.get(name):
             environment[name] = by_address(value, found)
+    environment |= secrets(environment)
     environment["HOME"] = str(SEAT)
     drop = wrapper_for_good(IMAGE_WRAPPER, setpriv=tool("setpriv"))
     words = [by_address(word, found) for word in arguments]
@@ -163,6 +173,38 @@ def give(folder: Path, owner: User) -> None:
         )
     else:
         os.chown(folder, owner.uid, owner.gid)
+
+
+def secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the container's secrets stand for; an empty file, such as /dev/null, for none."""
+    found = {}
+    for file in sorted(SECRETS.iterdir()) if SECRETS.is_dir() else ():
+        value = secret(file)
+        if not value:
+            continue
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]*", file.name) or file.name.startswith(OURS):
+            stop(f"the secret {file.name} is no variable that a client could be given", "rename its target")
+        if file.name in environment:
+            stop(f"{file.name} is given as a secret and as a variable", "leave the variable out")
+        found[file.name] = value
+    return found
+
+
+def secret(file: Path) -> str:
+    """The one line that a secret holds."""
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(SECRET_BYTES + 1).decode().removesuffix("\n").removesuffix("\r")
+    except PermissionError:
+        stop(
+            f"the secret {file.name} cannot be read: root in here has no right over other users' files",
+            "let everybody read the file (chmod 644), and nobody into its folder (chmod 700)",
+        )
+    except (OSError, UnicodeDecodeError) as error:
+        stop(f"the secret {file.name} cannot be read: {error}", "it has to be a file with one line of text")
+    if len(text) > SECRET_BYTES or not text.isprintable():
+        stop(f"the secret {file.name} is not one line of text", "it holds a key, and nothing else")
+    return text
 
 
 def by_address(url: str, found: dict[NamedPlace, list[Place]]) -> str:

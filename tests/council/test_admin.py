@@ -132,6 +132,20 @@ async def test_a_verb_is_carried_out_recorded_and_told_in_one_line(
         assert desk.commanded() == ["RESUME", operation]
 
 
+async def test_a_debate_is_begun_once_and_a_pause_is_not_ended_by_that(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    left = "It has begun already, or begins by itself once everybody is there who is waited for."
+    async with table(tmp_path, capfd, start=False) as (desk, ada, _):
+        assert await desk("begin") == Said(0, "The debate begins.\n", "")
+        await ada.turn()
+        await desk("pause")
+        assert await desk("begin") == Said(0, f"{left}\n", "")
+        told = await desk("begin", "--json")
+        assert json.loads(told.out) == {"event": "left", "message": left}
+        assert desk.commanded() == ["RESUME", "PAUSE"]
+
+
 async def test_what_is_injected_is_in_the_next_seat_s_delta(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import pexpect
 import pytest
 from anyio.from_thread import start_blocking_portal
 from arbiter_double import HOST, ArbiterDouble, arbiter_double
@@ -24,7 +26,7 @@ from consilium.errors import ErrorCode, UserError
 from consilium.tls import server_context
 from council.join import main
 from council.join_check import names_of
-from council.join_telling import Teller
+from wrapper.telling import Teller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -104,6 +106,41 @@ def test_a_guest_registers_speaks_and_is_told_how_it_ended(
     assert said[7:] == ["the debate ended: FINISHED"]
     kept = tmp_path / "state" / "consilium" / f"{HOST}-{arbiter.address.control_port}" / "guest"
     assert (kept / "chat.json").exists()
+
+
+async def a_turn_for_a_person(arbiter: ArbiterDouble) -> None:
+    seat = await arbiter.seat()
+    assert (seat.reg.meta.brand, seat.reg.meta.isolation) == ("human", None)
+    await seat.control.hear(m.StatusRequest)
+    await seat.assign(1)
+    assert (await seat.data.hear(m.Speech)).text == "I am here myself."
+    await seat.finish_after(m.TurnEnd)
+
+
+def test_a_guest_may_be_a_person(council: Council, tmp_path: Path) -> None:
+    with somewhere(council.server, a_turn_for_a_person) as arbiter:
+        place = words(council, arbiter, "--state", str(tmp_path / "mine"))
+        argv = ["human" if word == "llm" else word for word in place]
+        at = argv.index("--model")
+        person = pexpect.spawn(
+            sys.executable,
+            ["-m", "consilium", "join", *argv[:at], *argv[at + 2 :]],
+            env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+            dimensions=(40, 100),
+            timeout=20,
+            encoding="utf-8",
+        )
+        try:
+            person.expect_exact("ok  a person: you, at this terminal")
+            person.expect_exact("you are seated as guest_0A1B2C3D")
+            person.expect_exact("you> ")
+            person.send("I am here myself.\r")
+            person.expect_exact("your 4 words are sent")
+            person.expect_exact("the debate ended: FINISHED")
+            person.expect(pexpect.EOF)
+            assert person.wait() == 0
+        finally:
+            person.close(force=True)
 
 
 def test_a_chat_that_is_there_is_gone_on_with_unless_a_new_one_is_wanted(

@@ -148,7 +148,7 @@ def test_a_wrong_knob_is_refused(arguments: list[str], told: str) -> None:
         ),
         (
             LEAST + "participants: [{name: ana, adapter: human}]",
-            """`consilium up` seats clients with adapter: native, which ana (human) is not
+            """`consilium up` seats clients, which ana (human) is not
   change the participant's adapter, or take it out of the file""",
         ),
         (
@@ -285,7 +285,15 @@ def test_a_client_that_nobody_knows_is_refused_before_anything_starts() -> None:
         prepared("-f", "c.yaml")
 
 
-def test_a_seat_that_is_not_run_natively_is_refused_before_anything_starts() -> None:
-    Path("c.yaml").write_text(LEAST + "participants: [{name: a, adapter: pexpect}]\n")
-    with pytest.raises(UserError, match=r"a \(pexpect\)"):
+@pytest.mark.parametrize(
+    ("seat", "words"),
+    [
+        ("adapter: human", r"a \(human\)"),
+        ("adapter: pexpect", "the client llm cannot be used in a terminal"),
+        ("adapter: pexpect, preset: codex", "codex has no harness profile restricted in a terminal"),
+    ],
+)
+def test_a_seat_that_cannot_be_run_is_refused_before_anything_starts(seat: str, words: str) -> None:
+    Path("c.yaml").write_text(LEAST + f"participants: [{{name: a, {seat}}}]\n")
+    with pytest.raises(UserError, match=words):
         prepared("-f", "c.yaml")

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from consilium.config import HUMAN
 from consilium.messages import Fault
-from wrapper.adapters import parts, places, trying
+from wrapper.adapters import parts, places, screens, trying
 from wrapper.adapters.presets import Preset, load_preset
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
-PRESETS = sorted(path.stem for path in (ROOT / "wrapper" / "presets").glob("*.toml"))
+PRESETS = sorted(path.stem for path in (ROOT / "wrapper" / "presets").glob("*.toml") if path.stem != HUMAN)
 
 TABLES: dict[str, type[BaseModel]] = {
     "": Preset,
@@ -29,6 +30,8 @@ TABLES: dict[str, type[BaseModel]] = {
     "answer": places.AnswerPlaces,
     "faults": parts.KnownFault,
     "network": parts.Network,
+    "terminal": screens.Terminal,
+    "terminal.dialogs": screens.Dialog,
     "conformance": trying.Conformance,
     "conformance.faults.ACT": trying.Told,
 }
@@ -52,6 +55,15 @@ def test_every_preset_is_shown_as_it_is() -> None:
             ", ".join(preset.profiles),
         ]
         for preset in presets
+    ]
+
+
+def test_it_says_who_can_be_used_in_a_terminal() -> None:
+    lost, kept = "the chat is lost", "the same chat"
+    assert rows("terminals") == [
+        [f"`{preset.name}`", ", ".join(terminal.harness), kept if terminal.next else lost]
+        for preset in map(load_preset, PRESETS)
+        if (terminal := preset.terminal) is not None
     ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -13,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from certificates import SERVER_AUTH, forge_root, issue_odd
+from cryptography import x509
 
 from council.conformance.provider.script import ACTS, CONTROLS, KEY, STATUSES
 from council.conformance.provider.stub import Stub
@@ -414,3 +418,37 @@ def test_a_person_can_serve_one_until_standard_input_ends() -> None:
             send(ready["url"], "POST", "/v1/nothing", b"{}")
         served.stdin.close()
         assert served.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("act", ["answer", "cut"])
+def test_by_https_an_answer_ends_as_it_should_and_a_cut_one_does_not(tmp_path: Path, act: str) -> None:
+    """A client may take the end of a stream without TLS's own farewell for an attack."""
+    names = [x509.DNSName("localhost")]
+    held = issue_odd(forge_root(), names=names, usages=(SERVER_AUTH,)).write(tmp_path / "held")
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=held.ca)
+    server.load_cert_chain(held.cert, held.key)
+    client.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
+    said = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hello"}]}
+    body = json.dumps(said).encode()
+    head = f"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-api-key: {KEY}\r\ncontent-length: {len(body)}"
+    with Stub("localhost", tls=server) as stub:
+        assert stub.url.startswith("https://127.0.0.1:")
+        stub.will(act)
+        port = int(stub.url.rpartition(":")[2])
+        with (
+            socket.create_connection(("localhost", port), timeout=PATIENCE) as plain,
+            client.wrap_socket(plain, server_hostname="localhost", suppress_ragged_eofs=False) as sealed,
+        ):
+            sealed.sendall(f"{head}\r\n\r\n".encode() + body)
+            if act == "cut":
+                with pytest.raises(ssl.SSLEOFError):
+                    _everything(sealed)
+            else:
+                assert b"event: message_stop" in _everything(sealed)
+
+
+def _everything(connection: ssl.SSLSocket) -> bytes:
+    pieces = []
+    while piece := connection.recv(65536):
+        pieces.append(piece)
+    return b"".join(pieces)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,71 @@ MISTAKES = [
 ]
 
 
+MISTAKES_IN_A_TERMINAL = [
+    ('asked = "> "', 'asked = "(> "', "terminal: asked: missing )"),
+    ('aside = ["^  !"]', 'aside = ["*"]', "terminal: aside[0]: nothing to repeat"),
+    ('pattern = "trust"', 'pattern = "["', "terminal: dialogs[0].pattern: unterminated"),
+    ('keys = ["down"]', 'keys = ["delete"]', "terminal.dialogs.0.keys.0: Input should be 'enter', 'escape'"),
+    ('first = ["{harness}", "{new_id}"]', 'first = ["{harness}"]', "terminal.first: {new_id} is missing"),
+    ('next = ["{harness}", "{id}"]', 'next = ["{harness}"]', "terminal.next: {id} is missing"),
+    ('first = ["{harness}", "{new_id}"]', 'first = ["{new_id}"]', "terminal.first: {harness} is missing"),
+    ('"{new_id}"]', '"{new_id}", "{who}"]', "terminal.first[2]: nothing is called {who} here"),
+    ('harness = { native = ["-n"] }', "harness = {}", "terminal: harness: restricted, native or both"),
+    ('next = ["{harness}", "{id}"]', "", "terminal: restore: without `next`"),
+    ('set = { X = "1" }', 'set = { X = "{who}" }', "terminal.set.X: nothing is called {who} here"),
+]
+
+IN_A_TERMINAL = """
+[terminal]
+first = ["{harness}", "{new_id}"]
+next = ["{harness}", "{id}"]
+ready = "^> $"
+asked = "> "
+said = "- "
+aside = ["^  !"]
+restore = ["chats/*"]
+harness = { native = ["-n"] }
+set = { X = "1" }
+
+[[terminal.dialogs]]
+pattern = "trust"
+keys = ["down"]
+"""
+
+
+def in_a_terminal(folder: Path, table: str, name: str = "glm-code") -> Path:
+    """The preset ``name`` with another table for its terminal, in place of the one that it may have."""
+    text = (PACKAGED / f"{name}.toml").read_text()
+    text = re.sub(r"(?m)^\[terminal\].*?(?=^# --- network)", "", text, flags=re.DOTALL)
+    settings = re.sub(r'(?m)^arguments = \["--(model|effort)".*$', 'default = ""', text)
+    path = folder / f"{name}.toml"
+    path.write_text(settings + table)
+    return path
+
+
+@pytest.mark.parametrize(("old", "new", "words"), MISTAKES_IN_A_TERMINAL)
+def test_a_mistake_about_a_terminal_is_named(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in IN_A_TERMINAL
+    read_preset(in_a_terminal(tmp_path, IN_A_TERMINAL))
+    with pytest.raises(UserError) as refused:
+        read_preset(in_a_terminal(tmp_path, IN_A_TERMINAL.replace(old, new, 1)))
+    assert words in refused.value.message
+
+
+def test_a_chat_whose_id_only_the_client_knows_ends_with_its_terminal(tmp_path: Path) -> None:
+    table = IN_A_TERMINAL.replace('"{new_id}"', '"{options}", "-"').replace('"{id}"', '"{options}", "{id}"')
+    with pytest.raises(UserError, match=r"terminal\.next: a screen does not tell the id of a chat"):
+        read_preset(in_a_terminal(tmp_path, table, "codex"))
+
+
+def test_who_has_no_terminal_or_not_that_profile_there_is_refused() -> None:
+    with pytest.raises(UserError, match="llm cannot be used in a terminal"):
+        load_preset("llm").in_terminal("restricted")
+    with pytest.raises(UserError, match="codex has no harness profile restricted in a terminal"):
+        load_preset("codex").in_terminal("restricted")
+    assert load_preset("claude").in_terminal("native").next
+
+
 @pytest.mark.parametrize(("name", "old", "new", "words"), MISTAKES)
 def test_a_mistake_in_a_preset_is_named(tmp_path: Path, name: str, old: str, new: str, words: str) -> None:
     assert words in refusal(tmp_path, name, old, new)
@@ -265,11 +331,9 @@ def test_a_profile_that_a_client_has_not_is_refused() -> None:
         only.profile("native")
 
 
-@pytest.mark.parametrize(
-    "name", ["claude", "glm-code", "codex", "gemini", "kimi", "antigravity", "opencode", "deepseek.coder"]
-)
-def test_no_profile_lets_a_client_do_what_nobody_allowed(name: str) -> None:
-    text = (PACKAGED / f"{name}.toml").read_text()
+@pytest.mark.parametrize("path", sorted(PACKAGED.glob("*.toml")), ids=lambda path: path.stem)
+def test_no_profile_lets_a_client_do_what_nobody_allowed(path: Path) -> None:
+    text = path.read_text()
     assert not [
         word for word in ("dangerously", "bypass", "yolo", "full-auto", "full-access") if word in text
     ]

@@ -189,19 +189,19 @@ OTHERS = Confinement(client=OtherUser(user=User(4242, 4343), home=Path("/srv/cli
 
 
 def test_a_client_of_our_own_user_inherits_none_of_our_capabilities(shell: Shell) -> None:
-    prefix = sandbox._prefix(shell("true"))
+    prefix = sandbox._prefix(shell("true"), None)
     assert {"--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"} < set(prefix)
     assert "--reuid" not in prefix
 
 
 def test_a_client_of_another_user_goes_through_every_gate(shell: Shell) -> None:
-    prefix = sandbox._prefix(replace(shell("true"), confinement=OTHERS))
+    prefix = sandbox._prefix(replace(shell("true"), confinement=OTHERS), "/dev/pts/9")
     words = [Path(word).name for word in prefix]
     assert words.index("prlimit") < words.index("setpriv") < words.index("launcher.py")
     assert prefix[prefix.index("--reuid") + 1 :][:3] == ("4242", "--regid", "4343")
     reach = json.loads(prefix[-2])
     assert (reach["fenced"], reach["cwd"]) == (True, str(shell("true").cwd))
-    assert "/srv/client" in reach["write"]
+    assert {"/srv/client", "/dev/tty", "/dev/pts/9"} < set(reach["write"])
     assert str(Path(sandbox.__file__).parent) in reach["read"]
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from statuses import status
 
 from consilium import messages as m
 from consilium.errors import ErrorCode, Objection
@@ -137,6 +138,7 @@ def end_of(effects: list[Effect]) -> End:
 
 
 ACK = {n: SendControl(m.Ack(turn_id=n)) for n in range(1, 10)}
+STATUS = status()
 LOST = SendData(m.SystemEvent(event="PARTICIPANT_MEMORY_LOST", participant_id=WHO))
 
 
@@ -815,6 +817,80 @@ def test_what_a_seat_does_is_told_for_whoever_follows_it(seat: Seat) -> None:
     ]
 
 
+# --- a person ----------------------------------------------------------------------------------------
+
+AWAY = SendControl(m.StateUpdate(required=False, disconnect_policy=m.DisconnectPolicy.DROP))
+BACK = SendControl(m.StateUpdate(required=True, disconnect_policy=m.DisconnectPolicy.KEEP_ALIVE))
+STEPPED_BACK = REG.model_copy(update={"required": False, "disconnect_policy": m.DisconnectPolicy.DROP})
+
+
+def test_a_skip_is_in_the_record_as_somebodys_choice(seat: Seat) -> None:
+    seat.on(start(1), context(1))
+    assert seat.on(ev.Skipped(1)) == [
+        SendData(m.SystemEvent(event="HUMAN_SKIP", participant_id=WHO)),
+        SendControl(m.TurnEnd(turn_id=1)),
+    ]
+    assert seat.told() == ["speaking", "passed"]
+
+
+def test_a_skip_of_a_turn_that_was_taken_back_is_no_skip(seat: Seat) -> None:
+    seat.on(start(1), context(1), revoke(1))
+    assert seat.on(ev.Skipped(1)) == []
+
+
+def test_who_steps_away_and_comes_back_says_so_once(seat: Seat) -> None:
+    assert seat.on(ev.Away()) == [AWAY]
+    assert seat.on(ev.Away()) == []
+    assert seat.on(ev.Back()) == [BACK]
+    assert seat.on(ev.Back()) == []
+
+
+@pytest.mark.parametrize("state", [SeatState.OFFLINE, SeatState.REGISTERING])
+def test_who_steps_away_before_the_arbiter_is_there_is_away_once_it_is(state: SeatState) -> None:
+    seat = seat_in(state, patience=10)
+    assert seat.on(ev.Away()) == []
+    if state is SeatState.OFFLINE:
+        assert seat.on(ev.ControlOpened()) == [SendControl(STEPPED_BACK)]
+        assert AWAY not in seat.on(ev.FromControl(reg_ok()))
+    else:
+        assert AWAY in seat.on(ev.FromControl(reg_ok()))
+
+
+def test_who_is_away_is_away_after_a_lost_connection_too() -> None:
+    seat = seat_in(SeatState.SEATED, patience=100)
+    seat.on(ev.Away(), ev.LinkLost("gone"))
+    assert seat.on(ev.ControlOpened()) == [SendControl(STEPPED_BACK)]
+    granted = reg_ok(required=False, disconnect_policy=m.DisconnectPolicy.DROP)
+    assert seat.on(ev.FromControl(granted)) == [ev.OpenData(15.0)]
+    assert not [note for note in seat.notes if "less than was asked for" in note.text]
+    assert seat.on(ev.Back()) == [BACK]
+
+
+def test_where_the_debate_stands_is_asked_for_and_shown(seat: Seat) -> None:
+    assert seat.on(ev.StatusWanted()) == [SendControl(m.StatusRequest())]
+    assert seat.on(ev.FromControl(STATUS)) == [ev.Show(STATUS)]
+    unseated = seat_in(SeatState.OFFLINE)
+    assert unseated.on(ev.StatusWanted()) == []
+    assert [note.text for note in unseated.notes] == [
+        "there is no connection to the Arbiter now: it cannot be asked"
+    ]
+
+
+def test_what_the_arbiter_made_of_a_change_is_told(seat: Seat) -> None:
+    applied = m.StateOk(required=False, disconnect_policy=m.DisconnectPolicy.DROP, capped_by_profile=True)
+    assert seat.on(ev.FromControl(applied)) == []
+    assert seat.news[-1].facts == {"required": False, "disconnect_policy": "drop", "capped": True}
+
+
+def test_a_revocation_that_crosses_the_answer_is_told(seat: Seat) -> None:
+    seat.on(start(1), context(1), ev.Answered(1, "text"))
+    seat.told()
+    assert seat.on(revoke(1)) == []
+    assert seat.news[-1].facts["turn_id"] == 1
+    assert "crossed" in str(seat.news[-1].facts["reason"])
+    assert seat.told() == ["failed"]
+
+
 # --- every message in every state --------------------------------------------------------------------
 
 SAMPLES: dict[str, SeatEvent] = {
@@ -822,6 +898,7 @@ SAMPLES: dict[str, SeatEvent] = {
     "control StateOk": ev.FromControl(
         m.StateOk(required=True, disconnect_policy=m.DisconnectPolicy.DROP, capped_by_profile=False)
     ),
+    "control Status": ev.FromControl(STATUS),
     "control TurnStart": start(5),
     "control TurnRevoked": revoke(5),
     "control SeatRecovery": COLD,
@@ -839,6 +916,8 @@ KNOWN = {SeatState.REGISTERED, SeatState.BINDING, SeatState.SEATED}
 BOUND = {SeatState.BINDING, SeatState.SEATED}
 HEARD = {
     "control RegOk": {SeatState.REGISTERING},
+    "control StateOk": KNOWN,
+    "control Status": KNOWN,
     "control TurnStart": BOUND,
     "control TurnRevoked": BOUND,
     "control SeatRecovery": BOUND,

@@ -324,7 +324,7 @@ def seat_of(line: str) -> str:
 @pytest.mark.parametrize(
     ("council_file", "words"),
     [
-        (seat_of("adapter: human"), "adapter: human cannot be run by this command"),
+        (seat_of("adapter: pexpect"), "cannot be used in a terminal: its preset has no"),
         (seat_of("cwd: project"), "cwd is for harness_profile: native"),
         (seat_of("harness_profile: native, cwd: nowhere"), "nowhere is not a folder"),
         (seat_of("preset: lllm"), "there is no preset called 'lllm'"),
@@ -338,6 +338,18 @@ def test_what_cannot_be_carried_out_is_one_sentence(house: House, council_file: 
     house.write(council_file)
     with pytest.raises(UserError, match=words):
         main(house.argv())
+
+
+def test_a_seat_that_the_council_does_not_list_has_nothing_to_do_where_that_is_said(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = house.argv(name="nobody")
+    with pytest.raises(UserError, match="no participant named nobody"):
+        main_module.main(words)
+    with caplog.at_level("INFO"):
+        assert main_module.main([*words, "--if-listed"]) == 0
+    assert "there is nothing to do" in caplog.text
+    assert house.calls == []
 
 
 def test_missing_credentials_are_one_sentence(house: House) -> None:

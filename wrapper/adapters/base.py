@@ -1,13 +1,50 @@
-"""The contract between a seat and its client or its person (§3.3.B), in its asynchronous form."""
+"""The contract between a seat and its client or its person (§3.3.B), in its asynchronous form.
+
+What only a person needs has a default that does nothing: a program is asked for text, and asks for nothing.
+"""
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wrapper.envelope import assemble
+from wrapper.prompts import phase_instruction
 
 if TYPE_CHECKING:
-    from consilium.messages import Usage
+    from collections.abc import Mapping
+    from typing import TextIO
+
+    from consilium.messages import Context, Status, Usage
+    from wrapper.events import PersonEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn that was assigned: its content, when it is over, on the event loop's clock, and its bounds.
+
+    ``limit_chars`` bounds each contribution that is shown, ``speech_bytes`` the text that is sent; ``first``
+    says that nobody has spoken in this debate yet.
+    """
+
+    context: Context
+    deadline: float
+    limit_chars: int
+    speech_bytes: int
+    first: bool = False
+
+    def prompt(self) -> str:
+        """The envelope in which a program is given it (§14.5)."""
+        return assemble(
+            self.context,
+            # Whoever wrote the delta cannot know this, and so cannot imitate our markers.
+            secrets.token_hex(16),
+            limit_chars=self.limit_chars,
+            phase_instruction=phase_instruction(self.context.phase),
+            first=self.first,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +52,35 @@ class Answer:
     """What one turn produced: cleaned text, and what the client says it cost; None where it does not say.
 
     ``refused`` tells, a line each, what the client wanted to do in this turn and was not allowed to.
+    ``skipped`` is a person's choice not to speak; a client that says nothing has failed.
     """
 
     text: str
     usage: Usage | None = None
     refused: tuple[str, ...] = ()
+    skipped: bool = False
+
+
+class Requests(Protocol):
+    """Where a person's requests go: the seat's inbox."""
+
+    async def send(self, item: PersonEvent) -> None:
+        """Post one; wait while the inbox is full."""
+
+
+class Person(Protocol):
+    """The person at a seat, as those see it who write beside it on the same terminal."""
+
+    @property
+    def screen(self) -> TextIO:
+        """Where lines for the person are written, without harm to the one that is being typed."""
+
+    @property
+    def owns_stdout(self) -> bool:
+        """Whether standard output is the person's, so that nothing else may be written there."""
+
+    def hear(self, event: Mapping[str, Any]) -> None:
+        """Take a line of the seat's life."""
 
 
 class ParticipantAdapter(ABC):
@@ -35,6 +96,10 @@ class ParticipantAdapter(ABC):
 
         Raises `AdapterFault`. Nothing is sent before the first turn.
         """
+
+    async def take_turn(self, turn: Turn) -> Answer:
+        """Have the participant take ``turn``: a program by its envelope. Raises `AdapterFault`."""
+        return await self.send_turn(turn.prompt())
 
     @abstractmethod
     async def send_turn(self, text: str) -> Answer:
@@ -55,3 +120,14 @@ class ParticipantAdapter(ABC):
     @abstractmethod
     def memory_lost(self) -> bool:
         """Whether this seat had a chat that it cannot or may not resume (§3.3.B)."""
+
+    @property
+    def person(self) -> Person | None:
+        """Who sits here, where that is no program."""
+        return None
+
+    async def attend(self, seat: Requests) -> None:  # noqa: B027 - a program asks for nothing
+        """Run beside the seat from its start until it ends, and bring ``seat`` what the person asks for."""
+
+    def show(self, status: Status) -> None:  # noqa: B027 - nor has it eyes
+        """Show where the debate stands (§5.7), which was asked for."""

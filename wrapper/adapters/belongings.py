@@ -64,11 +64,14 @@ KEEPER_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
 TEMPORARY = "tmp"
 
 
-def belongings(folder: Path, confinement: Confinement) -> Belongings:
-    """The client's part of the seat's state, which is in ``folder``."""
+def belongings(folder: Path, confinement: Confinement, *, beside: bool = False) -> Belongings:
+    """The client's part of the seat's state, which is in ``folder``.
+
+    ``beside``: the client may be at work meanwhile, and is left alone.
+    """
     if confinement.client is None:
         return _Ours(folder)
-    return _Theirs(confinement)
+    return _Theirs(confinement, beside=beside)
 
 
 class _Kept(ABC):
@@ -112,8 +115,9 @@ class _Ours(_Kept):
 class _Theirs(_Kept):
     """The client has a user of its own, and so has its folder."""
 
-    def __init__(self, confinement: Confinement) -> None:
+    def __init__(self, confinement: Confinement, *, beside: bool) -> None:
         assert confinement.client is not None
+        self._beside = beside
         self._confinement = confinement
         self.home = confinement.client.home
         self.work = self.home / "work"
@@ -128,6 +132,7 @@ class _Theirs(_Kept):
             cwd=self.home,
             stdin=json.dumps(request).encode(),
             confinement=self._confinement,
+            alone=not self._beside,
         )
         try:
             done = sandbox.run_blocking(command, KEEPER_BOUNDS)

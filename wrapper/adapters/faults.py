@@ -13,6 +13,7 @@ from wrapper.adapters.reading import Complaint, read_complaint
 from wrapper.clean import clean_line, clean_text, decode_output
 
 if TYPE_CHECKING:
+    from wrapper.adapters.parts import KnownFault
     from wrapper.adapters.presets import Preset
     from wrapper.sandbox import Bounds, Completed
 
@@ -63,13 +64,21 @@ def told(
     done: Completed, preset: Preset, what: str, words: str, sent: PromptSent = PromptSent.MAYBE
 ) -> AdapterFault:
     """A failure that the client told in ``words``: what they are known to mean, or else ``sent``."""
+    if meant := meaning(preset, words):
+        known, resets_at = meant
+        fault = _fault(done, known.fault, known.prompt_sent, what, words)
+        fault.resets_at = resets_at
+        return fault
+    return _fault(done, Fault.CLIENT_ERROR, sent, what, words)
+
+
+def meaning(preset: Preset, words: str) -> tuple[KnownFault, str | None] | None:
+    """The fault that the client is known to mean by ``words``, and when its quota comes back, if it says."""
     edges = words if len(words) <= SEARCHED_CHARS else f"{words[:_EDGE]}\n{words[-_EDGE:]}"
     for known in preset.faults:
         if found := re.search(known.pattern, edges):
-            fault = _fault(done, known.fault, known.prompt_sent, what, words)
-            fault.resets_at = _moment(found.groupdict().get("reset"))
-            return fault
-    return _fault(done, Fault.CLIENT_ERROR, sent, what, words)
+            return known, _moment(found.groupdict().get("reset"))
+    return None
 
 
 def _fault(done: Completed, fault: Fault, sent: PromptSent, what: str, words: str) -> AdapterFault:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from wrapper.adapters.parts import Derived, ProfileName
     from wrapper.adapters.presets import Preset
+    from wrapper.adapters.screens import Terminal
 
 USERS_HOME = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 """Where a person's own programs find what is theirs."""
@@ -43,6 +44,7 @@ class Invocation:
         """Raises `UserError` for settings that do not fit, or a profile that the preset has not."""
         self._preset = preset
         self._profile = preset.profile(profile)
+        self._profile_name = profile
         self._home = home
         self._apart = apart
         own = {"home": str(home), "system_file": str(home / self._profile.system_file)}
@@ -63,7 +65,18 @@ class Invocation:
         preset = self._preset
         arguments = preset.run.first if chat is None else preset.run.next
         values = {**self._values, ID_GAP: chat or "", NEW_ID_GAP: new or ""}
-        return tuple(self._filled(arguments, values))
+        return tuple(self._filled(arguments, self._profile.arguments, values))
+
+    def in_terminal(self, terminal: Terminal, chat: str | None, new: str | None) -> tuple[str, ...]:
+        """The arguments that start the client in a terminal: in ``chat``, or in a new one called ``new``."""
+        arguments = terminal.first if chat is None else terminal.next
+        values = {**self._values, ID_GAP: chat or "", NEW_ID_GAP: new or ""}
+        return tuple(self._filled(arguments, terminal.harness[self._profile_name], values))
+
+    def filled(self, templates_by_name: Mapping[str, str], *, quoted: bool = False) -> dict[str, str]:
+        """Variables or, ``quoted``, files of this seat, out of their templates."""
+        fill = templates.fill_quoted if quoted else templates.fill
+        return {name: fill(value, self._values) for name, value in templates_by_name.items()}
 
     def prompt(self, text: str, system_prompt: str, *, first: bool) -> bytes:
         """What the client reads for a turn that asks ``text``."""
@@ -86,7 +99,7 @@ class Invocation:
         fixed = {**preset.env.set, **self._profile.set}
         fixed |= {name: value for setting in given for name, value in setting.set.items()}
         env = {name: ours[name] for name in preset.env.passed if name in ours}
-        env |= {name: templates.fill(value, self._values) for name, value in fixed.items()}
+        env |= self.filled(fixed)
         env |= {name: ours[name] for name in passed if name in ours}
         if self.is_the_users:
             own = (*USERS_HOME, *preset.state.variables, *named)
@@ -101,21 +114,22 @@ class Invocation:
     def files(self, system_prompt: str) -> dict[str, str]:
         """What stands in the folder of the client's state before a turn, by name."""
         contents = {**self._preset.state.files, **self._profile.files}
-        return {self._profile.system_file: self._profile.system_head + system_prompt} | {
-            name: templates.fill_quoted(content, self._values) for name, content in contents.items()
-        }
+        own = {self._profile.system_file: self._profile.system_head + system_prompt}
+        return own | self.filled(contents, quoted=True)
 
     def proof(self, chat: str) -> str:
         """The pattern of a file that exists as long as ``chat`` does."""
         return templates.fill(self._preset.state.proof, {**self._values, ID_GAP: chat})
 
-    def _filled(self, arguments: Sequence[str], values: Mapping[str, str]) -> Iterator[str]:
+    def _filled(
+        self, arguments: Sequence[str], harness: Sequence[str], values: Mapping[str, str]
+    ) -> Iterator[str]:
         for argument in arguments:
             if argument == HARNESS:
-                yield from self._filled(self._profile.arguments, values)
+                yield from self._filled(harness, (), values)
             elif argument == OPTIONS:
                 for name, setting in self._preset.settings.items():
-                    yield from self._filled(setting.arguments if name in values else (), values)
+                    yield from self._filled(setting.arguments if name in values else (), (), values)
             else:
                 yield templates.fill(argument, values)
 

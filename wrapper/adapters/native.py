@@ -1,19 +1,15 @@
 """A client that runs once a turn and resumes the seat's chat by its exact id (§6.6).
 
-1. The chat's id is chosen by us or read back, kept once a turn has succeeded, and compared on every later
-   one. A chat that is missing or another one fails the turn; there is no silent new beginning. Where a
-   client would remember a failed turn, each turn is taken in a copy of the chat, which only success makes
-   the seat's, or what the client keeps is put back before the next one.
+1. The chat's id is chosen by us or read back, and compared on every later turn. Where a client would remember
+   a failed turn, each turn is taken in a copy of the chat, which only success makes the seat's, or what the
+   client keeps is put back before the next one.
 2. A turn is tried once. Whether it may be tried again is the operator's decision, and what an `AdapterFault`
    says of the prompt is what there is to decide on.
-3. Nothing of the client's outlives its turn; `wrapper.sandbox` sees to that. What we put into its folder is
-   put back before every turn, whatever the client made of it.
+3. Nothing of the client's outlives its turn; `wrapper.sandbox` sees to that.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,180 +17,44 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from consilium.errors import AdapterFault, UserError
+from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
 from wrapper.adapters import chats
-from wrapper.adapters.base import Answer, ParticipantAdapter
-from wrapper.adapters.belongings import Undo, belongings
+from wrapper.adapters.base import Answer
+from wrapper.adapters.client import ClientAdapter
 from wrapper.adapters.faults import fault_of, told
-from wrapper.adapters.invocation import Invocation, bridge, derive, program
-from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
+from wrapper.adapters.invocation import bridge
 from wrapper.adapters.reading import Unreadable, read_answer
 from wrapper.clean import clean_line, decode_output
-from wrapper.isolation.confinement import PLAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from wrapper.adapters.parts import Counter, Derived, ProfileName
-    from wrapper.adapters.presets import Preset
     from wrapper.adapters.reading import Reading
-    from wrapper.isolation.confinement import Confinement
-    from wrapper.sandbox import Completed
+    from wrapper.sandbox import Bounds, Completed
 
-VERSION_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
 DETAIL_CHARS = 900
 """What is kept of the sentence about a fault."""
 
-_VERSION = re.compile(r"(?=.{1,80}\Z)[0-9]+(\.[0-9]+)*")
 
-DERIVED_BOUNDS = sandbox.Bounds(overall=60)
-
-
-class NativeAdapter(ParticipantAdapter):
-    """One seat's client. Our state is in ``folder``, the client's in its `belongings`."""
-
-    def __init__(
-        self,
-        preset: Preset,
-        settings: Mapping[str, str],
-        folder: Path,
-        *,
-        environment: Mapping[str, str],
-        bounds: sandbox.Bounds,
-        profile: ProfileName = "restricted",
-        cwd: Path | None = None,
-        passed: Sequence[str] = (),
-        confinement: Confinement = PLAIN,
-    ) -> None:
-        """Raises `UserError` for what cannot be carried out as it is configured.
-
-        ``environment`` is the wrapper's: the client gets of it what the preset passes, and the names in
-        ``passed``. ``cwd`` is an operator's project for the native harness; without it, an empty folder.
-        """
-        self._preset = preset
-        self._folder = folder
-        self._confinement = confinement
-        self._theirs = belongings(folder, confinement)
-        self._home = self._theirs.home
-        self._cwd = cwd or self._theirs.work
-        self._bounds = (
-            bounds if preset.run.output == "streamed" else replace(bounds, first_byte=None, stall=None)
-        )
-        if cwd is not None and not cwd.is_dir():
-            raise UserError(f"{cwd} is not a folder in which a client could work")
-        self._call = Invocation(preset, profile, settings, self._home, apart=confinement.client is not None)
-        self._undoes = preset.chat.turn == "restore" and not self._call.is_the_users
-        self._env = self._call.environment(environment, passed)
-        self._program = program(preset, self._env["PATH"])
-        self._turn = anyio.Lock()
-        self._lock: int | None = None
-        self._system_prompt = ""
-        self._derived: dict[str, str] = {}
-        self._id: str | None = None
-        self._counters: Mapping[Counter, float] = {}
-        self._succeeded: str | None = None
-        self._memory_lost = False
-
-    @property
-    def memory_lost(self) -> bool:
-        """See `ParticipantAdapter`."""
-        return self._memory_lost
-
-    async def version(self) -> str:
-        """The client's version. Raises `UserError` if it is not there, or too old to be understood."""
-        preset = self._preset
-        command = self._command(preset.version.argv)
-        try:
-            await anyio.to_thread.run_sync(self._make_folders)
-            done = await sandbox.run(command, VERSION_BOUNDS)
-        except AdapterFault as fault:
-            raise UserError(fault.detail, hint=preset.install) from None
-        except OSError as error:
-            raise UserError(
-                f"{self._folder} cannot be used for a seat's state: {error.strerror or error}"
-            ) from None
-        said = decode_output(done.stdout + done.stderr)
-        found = re.search(preset.version.pattern, said)
-        version = found[1] if found and _VERSION.fullmatch(found[1]) else None
-        if version is None:
-            raise UserError(
-                f"{' '.join(command.argv)} says no version: {clean_line(said, 200) or 'nothing'}",
-                hint=preset.install,
-            )
-        if preset.version.is_older(version):
-            oldest = preset.version.minimum
-            raise UserError(
-                f"{preset.executable} {version} is too old; it has to be {oldest} at least",
-                hint=preset.install,
-            )
-        return version
-
-    async def _printed(self, name: str, rule: Derived) -> str:
-        """A file of the client's that it prints itself. Raises `AdapterFault`."""
-        command = self._command(rule.argv)
-        done = await sandbox.run(command, DERIVED_BOUNDS)
-        try:
-            return derive(done.stdout, rule)
-        except ValueError as error:
-            said = clean_line(decode_output(done.stderr), 300)
-            why = f"{' '.join(command.argv)} does not print what {name} is made of: {error}: {said}"
-            raise _unusable(why) from None
-
-    # --- the chat ------------------------------------------------------------------------------------
-
-    async def open(self, system_prompt: str) -> None:
-        """See `ParticipantAdapter`."""
-        if self._lock is None:
-            await anyio.to_thread.run_sync(self._open, system_prompt)
-            try:
-                for name, rule in self._preset.state.derived.items():
-                    self._derived[name] = await self._printed(name, rule)
-            except BaseException:
-                await self.close()
-                raise
-
-    async def restart(self, system_prompt: str) -> None:
-        """See `ParticipantAdapter`. The chat that is given up stays where the client keeps it."""
-        self._check_open()
-        async with self._turn:
-            await anyio.to_thread.run_sync(self._begin_anew, system_prompt)
-
-    async def close(self) -> None:
-        """See `ParticipantAdapter`."""
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            os.close(lock)
-
-    async def send_turn(self, text: str) -> Answer:
-        """See `ParticipantAdapter`."""
-        self._check_open()
-        try:
-            self._turn.acquire_nowait()
-        except anyio.WouldBlock:
-            raise AdapterFault(Fault.INTERNAL, PromptSent.NO, "a turn is running in this chat") from None
-        try:
-            return await self._take_turn(text)
-        finally:
-            self._turn.release()
-
-    def _check_open(self) -> None:
-        if self._lock is None:
-            raise RuntimeError("the adapter is not open")
+class NativeAdapter(ClientAdapter):
+    """One seat's client, by its non-interactive mode."""
 
     async def _take_turn(self, text: str) -> Answer:
-        turn = uuid.uuid4().hex if self._undoes else None
+        turn = uuid.uuid4().hex if self._undone else None
         await anyio.to_thread.run_sync(self._put_back, turn)
         preset, had = self._preset, self._id
         new = self._new_id()
+        # Silence says nothing of a client that prints when it is done.
+        silent = preset.run.output == "at_end"
+        bounds = replace(self._bounds, first_byte=None, stall=None) if silent else self._bounds
         command = self._turn_command(self._call.arguments(had, new), self._prompt(text))
-        done = await sandbox.run(command, self._bounds)
+        done = await sandbox.run(command, bounds)
         del command  # and the prompt with it: a megabyte would stand beside the answer
         with anyio.CancelScope(shield=True):
             # In a thread: what a client says may be long, and a seat has a heart that must not stop for it.
-            reading, chat = await anyio.to_thread.run_sync(self._understand, done, new)
+            reading, chat = await anyio.to_thread.run_sync(self._understand, done, new, bounds)
             cumulative = preset.answer.cumulative
             usage = chats.usage_of(reading, cumulative, None if had is None else self._counters)
             counted = {name: reading.counters[name] for name in cumulative if name in reading.counters}
@@ -211,9 +71,9 @@ class NativeAdapter(ParticipantAdapter):
             str(uuid.uuid4()) if chat.id == "chosen" and (self._id is None or chat.turn == "fork") else None
         )
 
-    def _understand(self, done: Completed, new: str | None) -> tuple[Reading, str]:
+    def _understand(self, done: Completed, new: str | None, bounds: Bounds) -> tuple[Reading, str]:
         """What a run says, and the chat that says it. Raises `AdapterFault`."""
-        fault = fault_of(done, self._preset, self._bounds)
+        fault = fault_of(done, self._preset, bounds)
         if fault is not None:
             raise fault
         reading = self._read(done.stdout)
@@ -260,118 +120,3 @@ class NativeAdapter(ParticipantAdapter):
     def _turn_command(self, arguments: Sequence[str], prompt: bytes) -> sandbox.Command:
         command = self._command(arguments, prompt)
         return replace(command, argv=(*bridge(self._preset), *command.argv))
-
-    def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> sandbox.Command:
-        return sandbox.Command(
-            argv=(self._program, *arguments),
-            env=self._env,
-            cwd=self._cwd,
-            stdin=stdin,
-            confinement=self._confinement,
-        )
-
-    # --- files; in a thread --------------------------------------------------------------------------
-
-    def _open(self, system_prompt: str) -> None:
-        try:
-            self._make_folders()
-            lock = lock_folder(self._folder)
-        except BlockingIOError:
-            raise _unusable(f"another wrapper is using {self._folder}") from None
-        except OSError as error:
-            raise _unusable(f"{self._folder} cannot be used for a seat's state: {error}") from None
-        try:
-            kept = kept_chat(self._folder)
-            self._succeeded = None if kept is None else kept.turn
-            if self._undoes:
-                self._theirs.prepare({}, Undo(self._preset.state.chat, self._succeeded))
-            self._resume(kept, system_prompt)
-            self._write_files(system_prompt)
-        except OSError as error:
-            os.close(lock)
-            raise _unusable(f"a seat's state cannot be kept: {error}") from None
-        except AdapterFault:
-            os.close(lock)
-            raise
-        self._lock = lock
-
-    def _resume(self, chat: KeptChat | None, system_prompt: str) -> None:
-        """Decide what this seat remembers."""
-        if chat is None:
-            return
-        if chat.id is None or chat.preset != self._preset.name or not self._exists(chat.id):
-            # Said once more on every start until the new chat has answered; then the file tells of that one.
-            self._memory_lost = True
-            return
-        if chat.system_prompt != fingerprint(system_prompt):
-            # The client would go on with the old one, and the record would name a role that nobody took.
-            raise _unusable(
-                f"the chat kept in {self._folder} was begun with another system prompt; "
-                "give back that role, or begin with an empty folder"
-            )
-        if self._preset.chat.model == "fixed" and chat.model != self._call.model:
-            raise _unusable(
-                f"the chat kept in {self._folder} was held with the model {chat.model}, and the client does "
-                "not go on with another; give back that model, or begin with an empty folder"
-            )
-        self._id, self._counters = chat.id, chat.counters
-
-    def _exists(self, chat: str) -> bool:
-        if not chats.is_id(self._preset.chat, chat):
-            return False
-        # In the folders of a person we do not look: there the client itself says with the next turn what is
-        # gone.
-        return self._call.is_the_users or self._theirs.holds(self._call.proof(chat))
-
-    def _begin_anew(self, system_prompt: str) -> None:
-        given_up = KeptChat(
-            preset=self._preset.name,
-            id=None,
-            system_prompt=fingerprint(system_prompt),
-            turn=self._succeeded,
-        )
-        try:
-            keep_chat(self._folder, given_up)
-            self._write_files(system_prompt)
-        except OSError as error:
-            raise _unusable(f"a seat's state cannot be kept: {error}") from None
-        self._id, self._counters, self._memory_lost = None, {}, True
-
-    def _adopt(self, chat: str, counters: Mapping[Counter, float], turn: str | None) -> None:
-        """Make ``chat`` the seat's, on disk first: what is not kept has not succeeded."""
-        kept = KeptChat(
-            preset=self._preset.name,
-            id=chat,
-            system_prompt=fingerprint(self._system_prompt),
-            counters=dict(counters),
-            model=self._call.model,
-            turn=turn,
-        )
-        try:
-            if (chat, counters, turn) != (self._id, self._counters, self._succeeded):
-                keep_chat(self._folder, kept)
-        except OSError as error:
-            why = f"the chat's id could not be kept: {error}"
-            raise AdapterFault(Fault.INTERNAL, PromptSent.YES, why) from None
-        self._id, self._counters, self._succeeded = chat, counters, turn
-
-    def _make_folders(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder.chmod(0o700)
-        self._theirs.make_folders()
-
-    def _put_back(self, turn: str | None) -> None:
-        """Put the client's folder in order for the ``turn`` that comes; what no success claimed is undone."""
-        undo = Undo(self._preset.state.chat, self._succeeded, turn) if self._undoes else None
-        try:
-            self._write_files(self._system_prompt, undo)
-        except OSError as error:
-            raise _unusable(f"the client's own files cannot be put in order: {error}") from None
-
-    def _write_files(self, system_prompt: str, undo: Undo | None = None) -> None:
-        self._system_prompt = system_prompt
-        self._theirs.prepare({**self._call.files(system_prompt), **self._derived}, undo)
-
-
-def _unusable(why: str) -> AdapterFault:
-    return AdapterFault(Fault.START_FAILED, PromptSent.NO, why)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import orjson
 from pydantic import Field, ValidationError, model_validator
 
-from consilium.config import PresetName
+from consilium.config import HUMAN, PresetName
 from consilium.errors import UserError
 from wrapper.adapters import templates
 from wrapper.adapters.parts import (
@@ -35,7 +35,9 @@ from wrapper.adapters.parts import (
     Text,
     Version,
 )
+from wrapper.adapters.people import PersonPreset
 from wrapper.adapters.places import AnswerPlaces
+from wrapper.adapters.screens import Terminal
 from wrapper.adapters.trying import Conformance
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class Preset(Part):
     answer: AnswerPlaces
     faults: tuple[KnownFault, ...] = ()
     network: Network
+    terminal: Terminal | None = None
     conformance: Conformance | None = None
 
     @model_validator(mode="after")
@@ -146,6 +149,15 @@ class Preset(Part):
             needed.append(("run.first", self.run.first, NEW_ID_GAP))
             if self.chat.turn == "fork":
                 needed.append(("run.next", self.run.next, NEW_ID_GAP))
+        if self.terminal is not None and self.terminal.next:
+            if self.chat.id != "chosen":
+                raise ValueError(
+                    "terminal.next: a screen does not tell the id of a chat; it has to be chosen"
+                )
+            needed += [
+                ("terminal.first", self.terminal.first, NEW_ID_GAP),
+                ("terminal.next", self.terminal.next, ID_GAP),
+            ]
         for where, arguments, gap in needed:
             if not any(gap in templates.names(argument) for argument in arguments):
                 raise ValueError(f"{where}: {{{gap}}} is missing, which says in which chat the turn is taken")
@@ -155,11 +167,16 @@ class Preset(Part):
     def _arguments_have_their_place(self) -> Self:
         if not self.profiles:
             raise ValueError("profiles: restricted, native or both")
-        for gap, used in (
-            (HARNESS, any(profile.arguments for profile in self.profiles.values())),
-            (OPTIONS, any(setting.arguments for setting in self.settings.values())),
-        ):
-            for where, arguments in (("run.first", self.run.first), ("run.next", self.run.next)):
+        optional = any(setting.arguments for setting in self.settings.values())
+        runs = (("run.first", self.run.first), ("run.next", self.run.next))
+        wanted = [(OPTIONS, optional, runs)]
+        wanted.append((HARNESS, any(profile.arguments for profile in self.profiles.values()), runs))
+        if self.terminal is not None:
+            later = (("terminal.next", self.terminal.next),) if self.terminal.next else ()
+            starts = (("terminal.first", self.terminal.first), *later)
+            wanted += [(OPTIONS, optional, starts), (HARNESS, any(self.terminal.harness.values()), starts)]
+        for gap, used, places in wanted:
+            for where, arguments in places:
                 if used and gap not in arguments:
                     raise ValueError(f"{where}: {gap} is missing, and there are arguments to stand there")
         return self
@@ -187,9 +204,18 @@ class Preset(Part):
             lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
             tables[f"profiles.{called}.set"] = profile.set
             tables[f"profiles.{called}.files"] = profile.files
+        if self.terminal is not None:
+            lists |= {
+                "terminal.first": (self.terminal.first, chosen),
+                "terminal.next": (self.terminal.next, an_id),
+            }
+            lists |= {
+                f"terminal.harness.{name}": (given, nothing) for name, given in self.terminal.harness.items()
+            }
+            tables |= {"terminal.set": self.terminal.set, "terminal.files": self.terminal.files}
         for key, (arguments, also) in lists.items():
             for place, argument in enumerate(arguments):
-                if not (key.startswith("run.") and argument in (HARNESS, OPTIONS)):
+                if not (key.endswith((".first", ".next")) and argument in (HARNESS, OPTIONS)):
                     yield f"{key}[{place}]", argument, also
         for key, values in tables.items():
             for name, value in values.items():
@@ -207,6 +233,20 @@ class Preset(Part):
             known = ", ".join(self.profiles)
             raise UserError(f"the client {self.name} has no harness profile {name}", hint=f"it has: {known}")
         return self.profiles[name]
+
+    def in_terminal(self, name: ProfileName) -> Terminal:
+        """How the client is used in a terminal, in the harness profile ``name``. Raises `UserError`."""
+        if self.terminal is None:
+            raise UserError(
+                f"the client {self.name} cannot be used in a terminal: its preset has no [terminal]",
+                hint="adapter: native drives it by its non-interactive mode",
+            )
+        if name not in self.terminal.harness:
+            known = ", ".join(self.terminal.harness)
+            raise UserError(
+                f"the client {self.name} has no harness profile {name} in a terminal", hint=f"it has: {known}"
+            )
+        return self.terminal
 
     def settings_from(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The settings that the wrapper's ``environment`` gives."""
@@ -243,8 +283,33 @@ class Preset(Part):
 def load_preset(name: str, extra: Path | None = None) -> Preset:
     """The preset called ``name``: ``name.toml`` in the folder ``extra``, else among those that come along.
 
-    Raises `UserError` if there is none, or if it is not a preset.
+    Raises `UserError` if there is none, or if it is not a client's.
     """
+    return read_preset(_file(name, extra))
+
+
+def load_person(name: str, extra: Path | None = None) -> PersonPreset:
+    """The preset of a person called ``name``. Raises `UserError` if there is none, or if it is a client's."""
+    found = _read(_file(name, extra))
+    if isinstance(found, Preset):
+        raise UserError(
+            f"the preset {name} is a client's, not a person's",
+            hint=f"leave out adapter: human, or take the preset {HUMAN}",
+        )
+    return found
+
+
+def read_preset(path: Path) -> Preset:
+    """The client's preset in the file ``path``. A `UserError` names the file, the key and the rule."""
+    found = _read(path)
+    if isinstance(found, PersonPreset):
+        raise UserError(
+            f"the preset {found.name} is a person's, not a client's", hint="it goes with adapter: human"
+        )
+    return found
+
+
+def _file(name: str, extra: Path | None) -> Path:
     files = {
         path.stem: path for folder in (_packaged(), extra) if folder for path in sorted(folder.glob("*.toml"))
     }
@@ -254,11 +319,11 @@ def load_preset(name: str, extra: Path | None = None) -> Preset:
         raise UserError(
             f"there is no preset called {name!r}", hint=f"{meant}known: {', '.join(sorted(files))}"
         )
-    return read_preset(files[name])
+    return files[name]
 
 
-def read_preset(path: Path) -> Preset:
-    """The preset in the file ``path``. A `UserError` names the file, the key and the rule."""
+def _read(path: Path) -> Preset | PersonPreset:
+    """Whatever preset the file holds: a person's, if it has the table ``person``."""
     try:
         tree = tomllib.loads(path.read_bytes().decode())
     except OSError as error:
@@ -267,8 +332,9 @@ def read_preset(path: Path) -> Preset:
         raise UserError(f"{path}: {error}") from None
     if tree.get("name") != path.stem:
         raise UserError(f"{path}: name must be {path.stem!r}, like the file")
+    model: type[Preset | PersonPreset] = PersonPreset if "person" in tree else Preset
     try:
-        return Preset.model_validate_json(orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_DATETIME))
+        return model.model_validate_json(orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_DATETIME))
     except ValidationError as error:
         raise UserError(f"{path}: {_first_problem(error)}") from None
     except TypeError as error:  # a date, or a number beyond 64 bits: no preset holds one

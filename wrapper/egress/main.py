@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ import anyio
 import orjson
 from anyio.abc import SocketAttribute, SocketListener
 
+from consilium.config import HUMAN
 from consilium.errors import UserError
 from consilium.settings import load_council
 from wrapper.adapters.presets import load_preset
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 PORT = 8888
 """Where it listens unless told otherwise; the seats' packet filter opens this port and no other."""
+
+ALLOW = "CONSILIUM_ALLOW"
+"""The variable that allows more hosts, with commas between: for a service whose words are fixed."""
 
 EXAMPLES = """\
 examples:
@@ -56,7 +61,13 @@ def parser() -> argparse.ArgumentParser:
     whom.add_argument(
         "--preset", action="append", default=[], metavar="NAME", help="what this client needs (repeat it)"
     )
-    whom.add_argument("--allow", action="append", default=[], metavar="HOST", help="this host (repeat it)")
+    whom.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help=f"this host (repeat it; or {ALLOW}, with commas between)",
+    )
     where = made.add_argument_group("where")
     where.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
     where.add_argument(
@@ -78,7 +89,8 @@ def main(argv: Sequence[str]) -> int:
     """Run the proxy until SIGTERM or SIGINT; returns 0. Raises `UserError`."""
     options = parser().parse_args(argv)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
-    hosts = allowed(options.council, options.preset, options.allow)
+    more = [host for part in os.environ.get(ALLOW, "").split(",") if (host := part.strip())]
+    hosts = allowed(options.council, options.preset, [*options.allow, *more])
     counts = Counts()
     with ExitStack() as stack:
         said: dict[str, object] = {"event": "listening", "hosts": sorted(hosts)}
@@ -95,7 +107,8 @@ def allowed(council: Path | None, presets: Iterable[str], hosts: Iterable[str]) 
     if council is None and not names and not plain:
         raise UserError("nobody may be reached", hint="give --council FILE, --preset NAME or --allow HOST")
     if council is not None:
-        names += [seat.preset for seat in load_council(council).participants]
+        seats = load_council(council).participants
+        names += [seat.preset for seat in seats if seat.adapter != HUMAN]
     for host in plain:
         if not is_host(host):
             raise UserError(

@@ -138,13 +138,22 @@ WRITABLE = ("/tmp", "/dev/full", "/dev/null")  # noqa: S108 - a client's, and ne
 """What a client writes beside its own folder. The wrapper keeps and reads nothing there."""
 
 
-def reach_of(*, home: str, cwd: str, fenced: bool, ours: tuple[str, ...] = ()) -> Reach:
+CONTROLLING = "/dev/tty"
+"""Whatever terminal the process that opens it was given."""
+
+
+def reach_of(
+    *, home: str, cwd: str, fenced: bool, ours: tuple[str, ...] = (), terminal: str | None = None
+) -> Reach:
     """What a client with the folder ``home`` reaches when it works in ``cwd``.
 
-    ``ours`` is where the programs are that we run in its place.
+    ``ours`` is where the programs are that we run in its place; ``terminal`` is the one that it was given, by
+    its name: no other.
 
     A ``cwd`` below ``home`` is not listed for itself: the client could put a link there, and the next start
     would open whatever it leads to.
     """
     project = () if f"{cwd}/".startswith(f"{home}/") else (cwd,)
-    return Reach(fenced=fenced, cwd=cwd, read=(*READ_ONLY, *ours), write=(home, *project, *WRITABLE))
+    own_terminal = () if terminal is None else (CONTROLLING, terminal)
+    write = (home, *project, *WRITABLE, *own_terminal)
+    return Reach(fenced=fenced, cwd=cwd, read=(*READ_ONLY, *ours), write=write)

@@ -36,6 +36,9 @@ PROBE_BOUNDS = sandbox.Bounds(overall=60, output_bytes=256 * 1024)
 
 _NOT_FILES = frozenset({"proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue", "nsfs", "securityfs"})
 
+_NOT_OTHERS = ("/proc/", "/sys", "/etc/ssl/certs/")
+"""Below these are the kernel's own mounts, and the trust anchors that a person adds for a provider of their own."""
+
 
 async def settled(confined: Confinement, *, certs: Path, state: Path) -> None:
     """Return once ``confined`` is known to hold, or a relaxed one has said what it goes without.
@@ -161,6 +164,6 @@ def _other_mounts(home: str) -> list[str]:
     for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
         before, _, after = line.partition(" - ")
         path, kind = before.split()[4], after.split()[0]
-        if path not in theirs and kind not in _NOT_FILES and not path.startswith(("/proc/", "/sys")):
+        if path not in theirs and kind not in _NOT_FILES and not path.startswith(_NOT_OTHERS):
             mounts.append(path)
     return mounts

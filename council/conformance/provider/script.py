@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from wrapper.prompts import END_RULE, END_TOKEN
 
 ACTS = {
     "400": "the request is refused",
@@ -28,6 +30,8 @@ ACTS = {
     "tool": "a tool is called: its name, then its input as JSON",
     "huge": "an answer of as many bytes as the argument says",
     "controls": "an answer full of control characters",
+    "say": "the argument is the answer",
+    "forget": "an answer without the token that ends one, though the model was asked for it",
 }
 
 STATUSES = {"400": 400, "401": 401, "403": 403, "404": 404, "429": 429, "500": 500, "529": 529, "quota": 429}
@@ -104,7 +108,18 @@ def ordered(heard: Heard) -> Act:
 
 
 def reply_to(heard: Heard, act: Act) -> Reply:
-    """The answer to ``heard``. Its figures tell the number of user messages: 100 and one for each."""
+    """The answer to ``heard``. Its figures tell the number of user messages: 100 and one for each.
+
+    It ends with the end-of-response token if the model is told to end its answers so (§12).
+    """
+    reply = _reply(heard, act)
+    asked = any(END_RULE in text for text in (heard.system, *heard.prompts[:1]))
+    if not asked or reply.tool is not None or act.name == "forget":
+        return reply
+    return replace(reply, text=f"{reply.text}\n\n{END_TOKEN}".strip())
+
+
+def _reply(heard: Heard, act: Act) -> Reply:
     prompts = heard.prompts
     figures = Figures(fresh=100 + len(prompts), cache_read=11, cache_written=7, output=13)
     match act.name:
@@ -114,6 +129,8 @@ def reply_to(heard: Heard, act: Act) -> Reply:
             return Reply("x" * int(act.argument), figures)
         case "controls":
             return Reply(CONTROLS, figures)
+        case "say":
+            return Reply(act.argument, figures)
         case "tool":
             name, _, arguments = act.argument.partition(" ")
             return Reply("", figures, ToolCall(name, json.loads(arguments)))

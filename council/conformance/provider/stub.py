@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections import deque
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 
 APIS = cast("tuple[Api, ...]", (anthropic, completions, gemini, responses))
 
+FAREWELL_SECONDS = 2.0
+
 MAX_BODY = 64 * 1024 * 1024
 
 
@@ -77,20 +80,22 @@ class Request:
 class Stub:
     """A provider for as long as the context lasts. ``url`` is where it is, ``requests`` what it was sent."""
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> None:
+        """``tls``: for clients that go through a proxy, which lets nothing else pass."""
         self.requests: list[Request] = []
         self.script: deque[Act] = deque()
         """What is done with the coming requests, one after the other, in place of what the prompts order."""
         self._over = threading.Event()
         self._server = _Server((host, port), _Handler)
         self._server.stub = self
+        self._server.tls = tls
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def url(self) -> str:
         """The provider's address, without a path."""
         host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}"
+        return f"http{'s' if self._server.tls else ''}://{host!s}:{port}"
 
     @property
     def turns(self) -> list[Heard]:
@@ -143,6 +148,14 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
     stub: Stub
+    tls: ssl.SSLContext | None = None
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """The next connection. Its handshake is for its own thread to do, with the first bytes."""
+        connection, address = super().get_request()
+        if self.tls is not None:
+            connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Whoever hangs up in the middle is a client that was ended: nothing to be told of."""
@@ -218,6 +231,9 @@ class _Handler(BaseHTTPRequestHandler):
         if act.name == "hang_midway":
             self.server.stub.wait(self.connection)
         with suppress(OSError):
+            if isinstance(self.connection, ssl.SSLSocket) and not broken:
+                self.connection.settimeout(FAREWELL_SECONDS)
+                self.connection.unwrap()  # else the end of the stream looks like one that was cut
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def _json(self, status: int, document: dict[str, Any], headers: Mapping[str, str] | None = None) -> None:

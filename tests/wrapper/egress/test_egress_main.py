@@ -62,6 +62,12 @@ def test_what_cannot_be_carried_out(argv: list[str], told: str) -> None:
         egress.main(argv)
 
 
+def test_the_variable_allows_no_more_than_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(egress.ALLOW, "*.example.org")
+    with pytest.raises(UserError, match="no host's full name"):
+        egress.main([])
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
@@ -79,7 +85,10 @@ def connected(port: int) -> socket.socket:
             time.sleep(0.02)
 
 
-def test_the_process_serves_counts_and_ends_when_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_process_serves_counts_and_ends_when_it_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(egress.ALLOW, "llm.example.org, ,")
     port, metrics = free_port(), free_port()
     found: dict[str, bytes] = {}
 
@@ -99,7 +108,12 @@ def test_the_process_serves_counts_and_ends_when_it_is_told(capsys: pytest.Captu
     assert egress.main(words) == 0
     visitor.join()
     said = json.loads(capsys.readouterr().out)
-    assert said == {"event": "listening", "hosts": ["api.example.org"], "metrics": metrics, "port": port}
+    assert said == {
+        "event": "listening",
+        "hosts": ["api.example.org", "llm.example.org"],
+        "metrics": metrics,
+        "port": port,
+    }
     assert found["answer"].startswith(b"HTTP/1.1 403 Forbidden")
     lines = found["metrics"].decode().splitlines()
     assert 'consilium_egress_requests_total{outcome="host"} 1.0' in lines

@@ -53,6 +53,12 @@ def test_the_launcher_is_told_what_a_client_reaches() -> None:
     }
 
 
+def test_a_client_reaches_its_own_terminal_and_no_other() -> None:
+    reach = reach_of(home="/h", cwd="/h/work", fenced=True, terminal="/dev/pts/7")
+    assert reach.write == ("/h", *WRITABLE, "/dev/tty", "/dev/pts/7")
+    assert not any(path.startswith(("/dev/pts", "/dev/tty")) for path in (*READ_ONLY, *WRITABLE))
+
+
 def test_a_folder_below_the_clients_own_is_not_opened_for_itself() -> None:
     """The client could put a link there, and would be let in wherever it leads."""
     for cwd in ("/h", "/h/work"):

@@ -16,7 +16,7 @@ import pytest
 from arbiter_double import ArbiterDouble, Seated, arbiter_double
 from docker_engine import docker, need_engine
 from edge_kit import Council
-from seat_containers import Town, llm_image, standin_image, surprises, town, untried
+from seat_containers import Town, llm_image, standin_image, surprises, terminal_image, town, untried
 
 from consilium import messages as m
 
@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900), py
 
 COUNCIL = """\
 topic: Wrap it or rewrite it?
-participants: [{name: alpha}]
-caps: {max_rounds: 99}
+participants: [{{{participant}}}]
+caps: {{max_rounds: 99}}
 """
 
 PATIENCE = 60.0
@@ -97,10 +97,10 @@ class Living:
 
 @asynccontextmanager
 async def sitting(
-    place: Town, council: Council, folder: Path, image: str, reach: str
+    place: Town, council: Council, folder: Path, image: str, reach: str, *, participant: str = "name: alpha"
 ) -> AsyncIterator[Living]:
     """Seat a container of ``image``, whose client reaches ``reach``, at a double of the Arbiter."""
-    (folder / "council.yaml").write_text(COUNCIL)
+    (folder / "council.yaml").write_text(COUNCIL.format(participant=participant))
     certs = place.volume(f"certs-{folder.name}", council.alice.cert.parent, owner=10001)
     async with arbiter_double(council.server, host=place.gateway) as arbiter:
         options = place.options(
@@ -270,3 +270,35 @@ async def test_a_link_that_the_client_leaves_leads_nowhere(living: Living) -> No
     assert (await seat.data.hear(m.Speech)).text.startswith("Heard 2 turns")
     after = docker("exec", "-u", "10001", living.container, "cat", kept).stdout
     assert json.loads(after) == json.loads(before)
+
+
+async def test_a_client_in_a_terminal_stays_behind_every_fence_and_goes_with_its_turn(
+    place: Town, council: Council, tmp_path: Path
+) -> None:
+    (tmp_path / "image").mkdir()
+    image = await anyio.to_thread.run_sync(terminal_image, tmp_path / "image")
+    reach = place.peer(f"reach-{tmp_path.name}")
+    whom = "name: alpha, preset: tui, adapter: pexpect"
+    async with sitting(place, council, tmp_path, image, reach, participant=whom) as living:
+        assert living.seat.reg.meta.isolation == "strict"
+        assert living.seat.reg.meta.adapter == "pexpect"
+        assert living.seat.reg.meta.reports_usage is False
+        for turn_id in (1, 2):
+            await living.turn(turn_id, "well?")
+            said = await living.seat.data.hear(m.Speech)
+            assert said.text.startswith(f"I have heard {turn_id}; last: It is your turn. Answer now.")
+            await living.seat.control.hear(m.TurnEnd)
+            assert len(await living.of_the_client()) == 1, "it stays, and nothing beside it"
+        done = await anyio.to_thread.run_sync(
+            lambda: docker("exec", living.container, "consilium", "verify-isolation", "--json", check=False)
+        )
+        assert surprises(done) == set()
+        await living.turn(3, "a long one")
+        await living.seat.control.say(m.TurnRevoked(turn_id=3, reason="enough"))
+        until = time.monotonic() + PATIENCE
+        while await living.of_the_client():
+            assert time.monotonic() < until
+            await anyio.sleep(0.1)
+        await living.turn(4, "well?")
+        said = await living.seat.data.hear(m.Speech)
+        assert said.text.startswith("I have heard 3; "), "the revoked turn is forgotten"

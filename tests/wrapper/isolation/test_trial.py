@@ -148,9 +148,17 @@ def test_what_is_mounted_here_and_is_not_the_clients_is_a_target(monkeypatch: py
         "6 1 0:6 / /srv/other rw - ext4 /dev/vda rw",
         "7 1 0:7 / /certs ro - ext4 /dev/vda rw",
         "8 1 0:8 / /sbin/docker-init ro - ext4 /dev/vda rw",
+        "9 1 0:9 /ca.pem /etc/ssl/certs/own.pem ro - ext4 /dev/vda rw",
+        "10 1 0:10 /key /etc/ssl/private/key.pem ro - ext4 /dev/vda rw",
+        "11 1 0:11 /key /run/secrets/KEY ro - ext4 /dev/vda rw",
     ]
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: "\n".join(lines))
-    assert trial._other_mounts("/srv/client") == ["/srv/other", "/certs"]
+    assert trial._other_mounts("/srv/client") == [
+        "/srv/other",
+        "/certs",
+        "/etc/ssl/private/key.pem",
+        "/run/secrets/KEY",
+    ]
 
 
 def test_without_a_place_for_a_socket_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
