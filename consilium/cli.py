@@ -2,8 +2,8 @@
 
 1. A subcommand is a string, ``module:function``, imported when it is called: `consilium --version` imports
    nothing, and a part that is not installed is one sentence instead of a traceback.
-2. Every target is ``main(argv: list[str]) -> int``, and its module has ``parser()``, from which
-   `consilium completion` is written.
+2. Every target is ``main(argv: list[str]) -> int``, and its module has ``parser()``, and ``SUBCOMMANDS`` if a
+   word may stand in place of its options: `consilium completion` is written from both.
 3. Exit codes: 0 done, 2 the command or its configuration cannot be carried out, 130 interrupted, 141 the
    reader of our output left, 1 anything else.
 """
@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "admin": ("council.admin:main", "govern a debate: status, steer, pause, resume, end, watch"),
     "moderate": ("council.moderate:main", "order a debate's course, and watch it to its end"),
     "transcript": ("council.transcript:main", "show a debate's record, or check that it is whole"),
+    "doctor": ("council.doctor:main", "say which clients can be used here, and what is missing"),
     "roles": ("council.roles:main", "list the points of view that a seat can take"),
     "arbiter": ("arbiter.main:main", "run the Arbiter of one debate"),
     "seat": ("wrapper.main:main", "run one seat: a wrapper and its client"),
@@ -37,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Subcommand -> (where it is, what it does)."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Hold a debate": ("up", "join"),
+    "Hold a debate": ("up", "join", "doctor"),
     "Govern one": ("admin", "moderate"),
     "Read one": ("transcript", "roles"),
     "One process at a time": ("arbiter", "seat", "model", "egress", "health", "verify-isolation"),

@@ -57,6 +57,9 @@ def tree() -> dict[str, Node]:
             nodes[f"consilium {name}"] = Node()
         else:
             _walk(module.parser(), f"consilium {name}", nodes)
+            for word, below in getattr(module, "SUBCOMMANDS", {}).items():
+                nodes[f"consilium {name}"].words.append(word)
+                _walk(below(), f"consilium {name} {word}", nodes)
     return nodes
 
 

@@ -96,7 +96,7 @@ def _check_seats(council: Council) -> None:
     if others := [f"{seat.name} ({seat.adapter})" for seat in council.participants if seat.adapter == HUMAN]:
         raise UserError(
             f"`consilium up` seats clients, which {', '.join(others)} is not",
-            hint="change the participant's adapter, or take it out of the file",
+            hint="take them out of the file, or hold it in processes of its own: docs/human.md",
         )
     for seat in council.participants:
         preset = load_preset(seat.preset)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from wrapper import login
 from wrapper.isolation.fence import NamedPlace, Place
 
 if TYPE_CHECKING:
@@ -216,26 +217,26 @@ def test_a_secret_is_a_variable_of_the_wrapper_s(entry: ModuleType, system: Syst
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("secret", "words"),
     [
-        ("KEY", b"one\ntwo\n", "is not one line of text"),
-        ("KEY", b"x" * 16_385, "is not one line of text"),
-        ("KEY", b"\xff", "cannot be read"),
-        ("KEY", b"a\x00b", "is not one line of text"),
-        ("key", b"k", "no variable that a client could be given"),
-        ("LD_PRELOAD", b"k", "no variable that a client could be given"),
-        ("CONSILIUM_ISOLATION", b"relaxed", "no variable that a client could be given"),
-        ("PATH", b"/elsewhere", "given as a secret and as a variable"),
+        (("KEY", b"one\ntwo\n"), "is not one line of text"),
+        (("KEY", b"x" * 16_385), "is not one line of text"),
+        (("KEY", b"\xff"), "cannot be read"),
+        (("KEY", b"a\x00b"), "is not one line of text"),
+        (("key", b"k"), "no variable that a client could be given"),
+        (("LD_PRELOAD", b"k"), "no variable that a client could be given"),
+        (("CONSILIUM_ISOLATION", b"relaxed"), "no variable that a client could be given"),
+        (("PATH", b"/elsewhere"), "given as a secret and as a variable"),
     ],
 )
 def test_a_secret_that_is_no_key_ends_the_start(
     entry: ModuleType,
     system: System,
-    name: str,
-    content: bytes,
+    secret: tuple[str, bytes],
     words: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    name, content = secret
     folder = system.folder / "secrets"
     folder.mkdir()
     (folder / name).write_bytes(content)
@@ -258,3 +259,18 @@ def test_a_secret_that_root_may_not_read_is_said(
     monkeypatch.setattr(Path, "open", refuse)
     assert started(entry) == 2
     assert "root in here has no right" in capsys.readouterr().err
+
+
+def test_a_login_is_the_one_of_this_service_s_seat(
+    entry: ModuleType, system: System, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("seat", "--council=/c.yaml", "--certs=/certs", "--state=/s", "login")
+    assert started(entry, *words, CONSILIUM_SEAT="claude") == 99
+    assert system.became is not None
+    argv, _ = system.became
+    meant = argv[argv.index("/usr/bin/consilium") + 1 :]
+    assert meant == ["seat", "login", "claude", "--council=/c.yaml", "--state=/s"]
+    login.parser().parse_args(meant[2:])
+    with pytest.raises(SystemExit):
+        entry.meant([*words], {})
+    assert "whose login this is" in capsys.readouterr().err

@@ -28,6 +28,7 @@ from consilium.ports import Ports
 from consilium.reporting import report_health
 from consilium.settings import load_council
 from consilium.tls import client_context
+from wrapper import login
 from wrapper.adapters.choosing import MODEL_URL, Choice, client
 from wrapper.clean import clean_line
 from wrapper.events import Outcome
@@ -79,7 +80,8 @@ def parser() -> argparse.ArgumentParser:
         description="Run one seat of a council: register at the Arbiter, and drive the seat's client. A seat "
         "that lost its connection comes back by itself, with its chat; the debate stays paused until the "
         "operator resumes it.",
-        epilog="Exit codes: 0 the debate ended or the seat left, 2 wrong usage or configuration, 3 refused "
+        epilog="`consilium seat login NAME` opens the login of a seat's client. "
+        "Exit codes: 0 the debate ended or the seat left, 2 wrong usage or configuration, 3 refused "
         "by the Arbiter, 4 link lost for good, 1 anything else.",
     )
     own.add_argument("--council", type=Path, required=True, metavar="FILE", help="the council file")
@@ -138,8 +140,14 @@ def parser() -> argparse.ArgumentParser:
     return own
 
 
+SUBCOMMANDS: Mapping[str, Callable[[], argparse.ArgumentParser]] = {"login": login.parser}
+"""What may stand first in place of the options, and its own."""
+
+
 def main(argv: list[str]) -> int:
     """Run the seat that ``argv`` describes. Raises `UserError` for what cannot be carried out."""
+    if argv[:1] == ["login"]:
+        return login.main(argv[1:])
     forbid_core_dumps()
     options = parser().parse_args(argv)
     if options.if_listed and not _is_listed(options):

@@ -1,6 +1,7 @@
 """The one place in which a seat's client is started, and in which it ends (§14.2).
 
-1. No other module of the wrapper starts a process.
+1. No other module of the wrapper starts a process. A bridge (`wrapper.bridges`) is started here in a client's
+   place, and starts that client there: within the same session and confinement, and to die with it.
 2. Nothing is inherited: the environment is given whole, there is no terminal but one made for it alone, no
    descriptor but the three standard ones, and a session of its own.
 3. Whatever ends a run - an answer, a deadline, a cancellation - no process of it is left. If we are killed
@@ -157,6 +158,22 @@ def run_blocking(command: Command, bounds: Bounds) -> Completed:
     return outcome
 
 
+def run_attended(command: Command) -> int:
+    """Run ``command`` on our own terminal, for the person who sits there; return its exit code.
+
+    It has our standard streams and our session, so that it can ask and be interrupted; all else is as for a
+    turn. Blocks. Raises `AdapterFault` if it cannot be started.
+    """
+    mark = secrets.token_hex(16)
+    process = _start(command, mark, None, session=False)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the client's
+    try:
+        return process.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _end(process, mark, command)
+
+
 @contextmanager
 def _alarm() -> Iterator[int]:
     descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -248,9 +265,18 @@ def start_in_terminal(command: Command, *, columns: int, rows: int) -> InTermina
 
 
 def _start(
-    command: Command, mark: str, stream: int, *, front: tuple[str, ...] = (), terminal: str | None = None
+    command: Command,
+    mark: str,
+    stream: int | None,
+    *,
+    front: tuple[str, ...] = (),
+    terminal: str | None = None,
+    session: bool = True,
 ) -> subprocess.Popen[bytes]:
-    """Start ``command`` with ``stream`` as its three standard ones, behind ``front``."""
+    """Start ``command`` with ``stream`` as its three standard ones (None: ours), behind ``front``.
+
+    ``session``: in one of its own.
+    """
     name, *rest = command.argv
     client = shutil.which(name, path=command.env.get("PATH", os.defpath))
     if client is None:
@@ -266,7 +292,7 @@ def _start(
             env={**command.env, RUN_VARIABLE: mark},
             # Another user's folder is not ours to enter: its own process goes there.
             cwd="/" if command.confinement.client else command.cwd,
-            start_new_session=terminal is None,
+            start_new_session=session and terminal is None,
         )
     except (OSError, ValueError) as error:
         # A missing folder, too long an argument list, a NUL in an argument: named as what they are.

@@ -34,13 +34,16 @@ ANEW = b"5"
 
 
 class Observed(NativeAdapter):
-    """An adapter that remembers what it ran last."""
+    """An adapter that remembers what it ran last, unless that shall take no memory."""
 
     ran: Command
+    remembers = True
 
     def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> Command:
-        self.ran = super()._command(arguments, stdin)
-        return self.ran
+        command = super()._command(arguments, stdin)
+        if self.remembers:
+            self.ran = command
+        return command
 
 
 def seat(argv: Sequence[str]) -> Observed:
@@ -99,6 +102,7 @@ async def turns(adapter: Observed, prompt: str, count: int) -> dict[str, Any]:
 
 async def peak(adapter: Observed, prompt: str) -> dict[str, Any]:
     """How much memory one turn takes above what the idle process has, in KiB."""
+    adapter.remembers = False
     idle = memory()["VmRSS"]
     Path("/proc/self/clear_refs").write_bytes(ANEW)
     answer = await adapter.send_turn(prompt)

@@ -21,9 +21,11 @@ from council.conformance.provider.stub import Stub
 from council.conformance.traces import VARIABLE, Traces
 from council.conformance.verdicts import Failed, NotApplicable, Turn
 from wrapper.adapters import templates
+from wrapper.adapters.interactive import PexpectAdapter
 from wrapper.adapters.keeping import kept_chat
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.trying import Conformance
+from wrapper.prompts import END_RULE
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ SYSTEM = "You are a sceptic called Zeno. You answer in plain prose."
 
 BOUNDS = Bounds(overall=120)
 
-ADAPTERS: dict[str, Factory] = {"native": NativeAdapter}
+ADAPTERS: dict[str, Factory] = {"native": NativeAdapter, "pexpect": PexpectAdapter}
 """The ways of driving a client that a preset can be tried in."""
 
 SECRETS = {"CONSILIUM_KEY": "never-this-key", "SOMEBODYS_SECRET": "never-this-secret"}
@@ -88,6 +90,11 @@ class Bench:
         self.factory = factory or ADAPTERS[adapter]
         self._folder = folder
         self._played: dict[tuple[object, ...], tuple[object, Exception | None]] = {}
+
+    @property
+    def system(self) -> str:
+        """The system prompt of every seat; in a terminal it asks for the token of an answer's end (§12)."""
+        return SYSTEM if self.adapter == "native" else f"{SYSTEM}\n\n{END_RULE}"
 
     async def scene(self, play: Callable[..., Awaitable[T]], *choices: str) -> T:
         """What came of ``play(room, *choices)``, which is played once. Raises what it raised."""
@@ -179,7 +186,7 @@ class Room:
     async def seated(self, name: str = "seat", **choices: Any) -> AsyncIterator[Seated]:
         """An open seat, for one life of its wrapper. Raises `AdapterFault`."""
         adapter = self.seat(name, **choices)
-        await adapter.open(SYSTEM)
+        await adapter.open(self.bench.system)
         try:
             yield Seated(self, name, adapter)
         finally:

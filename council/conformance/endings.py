@@ -12,11 +12,10 @@ import anyio.to_thread
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
-from council.conformance.bench import SECRETS, SYSTEM
-from council.conformance.chats import life
+from council.conformance.bench import SECRETS
+from council.conformance.chats import life, need_seen
 from council.conformance.failures import failures
-from council.conformance.provider.script import seen
-from council.conformance.verdicts import NotApplicable, need, need_fault, need_text
+from council.conformance.verdicts import NotApplicable, need, need_fault
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ async def _kill(room: Room) -> tuple[str, ...]:
         "adapter": room.bench.adapter,
         "preset": room.preset.model_dump_json(by_alias=True),
         "folder": str(room.folder / "seat"),
-        "system": SYSTEM,
+        "system": room.bench.system,
         "prompts": ["fourth <<hang>>"],
     }
     before = len(room.provider.turns)
@@ -157,7 +156,7 @@ async def revoked_turn_leaves_no_trace(bench: Bench) -> None:
     """A turn that is revoked leaves no trace in the chat, and no process."""
     told = await bench.scene(ended)
     need(not told.left_by_revoked, f"it left running: {told.left_by_revoked}")
-    need_text(told.after_revoked, seen(2, told.after_revoked.prompt))
+    need_seen(told.after_revoked, 2)
 
 
 async def killed_client_may_have_had_the_prompt(bench: Bench) -> None:
@@ -177,7 +176,7 @@ async def hanging_turn_ends_in_time(bench: Bench) -> None:
         need(turn.heard, f"{turn.shown} did not reach the provider in {told.seconds:.1f} s")
         need_fault(turn, Fault.DEADLINE, PromptSent.MAYBE)
         need(not turn.left, f"{turn.shown} left running: {turn.left}")
-    need_text(told.after_hung, seen(3, told.after_hung.prompt))
+    need_seen(told.after_hung, 3)
 
 
 async def killed_wrapper_finds_its_chat(bench: Bench) -> None:
@@ -185,7 +184,7 @@ async def killed_wrapper_finds_its_chat(bench: Bench) -> None:
     told = await bench.scene(ended)
     need(not told.left_by_killed, f"these outlived their wrapper: {told.left_by_killed}")
     need(not told.lost, "the next life of the wrapper had lost its memory")
-    need_text(told.after_killed, seen(4, told.after_killed.prompt))
+    need_seen(told.after_killed, 4)
 
 
 async def one_turn_at_a_time(bench: Bench) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from consilium.messages import Fault, PromptSent
-from council.conformance.provider.script import seen
-from council.conformance.verdicts import NotApplicable, need, need_fault, need_text
+from council.conformance.chats import need_seen
+from council.conformance.verdicts import NotApplicable, need, need_fault
 
 if TYPE_CHECKING:
     from consilium.errors import AdapterFault
@@ -90,7 +90,7 @@ async def failed_turns_leave_no_trace(bench: Bench) -> None:
     for turn, number in ((told.first, 1), (told.second, 2)):
         stayed = [prompt for prompt in turn.last.prompts if "<<" in prompt]
         need(not stayed, f"{turn.shown} was sent together with {stayed}")
-        need_text(turn, seen(number, turn.prompt))
+        need_seen(turn, number)
 
 
 async def missing_key_is_said(bench: Bench) -> dict[str, str]:

@@ -6,10 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from council.conformance.chats import life
+from council.conformance.chats import life, need_seen
 from council.conformance.furniture import MARKS, furnish
-from council.conformance.provider.script import seen
-from council.conformance.verdicts import NotApplicable, need, need_text
+from council.conformance.verdicts import NotApplicable, need
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +111,7 @@ async def native_is_the_harness(bench: Bench) -> dict[str, str]:
         missing = [mark for mark in MARKS.values() if bench.tried.files and mark not in body]
         need(not missing, f"{turn.shown} went without {', '.join(missing)}")
         need(tool is None or turn.last.tools, f"{turn.shown} offered no tool")
-    need_text(told.second, seen(2, told.second.prompt))
+    need_seen(told.second, 2)
     return {"tools": str(len(told.second.last.tools))}
 
 

@@ -3,14 +3,17 @@
 1. The client's user may send packets to the places of CONSILIUM_REACH and nowhere else (nftables, in this
    container's own network namespace).
 2. The seat's volume gets two folders: the wrapper's, and the client's, which is the client's home.
-3. What the container has under /run/secrets, a key a file, becomes variables of the wrapper's, by the files' names.
-   Nothing else of the container knows them: neither its configuration, nor a process that `docker exec` starts.
+3. What the container has under /run/secrets, a key a file, becomes variables of the wrapper's, by the files'
+   names. Nothing else of the container knows them: neither its configuration, nor what `docker exec` starts.
 4. This process becomes the wrapper's user for good, with the two capabilities that starting a client as
    another user takes, and runs `consilium` with the arguments that it was given.
 
 CONSILIUM_REACH is ``host:port,host:port``. Names are resolved here and once: the client has no resolver. A
 URL to one of them, in the variables that lead there (CONSILIUM_MODEL_URL, HTTPS_PROXY, HTTP_PROXY) or in the
 arguments, gets the address that the fence is made for.
+
+With `login` as its last argument (`docker compose run --rm claude login`) it opens the login of the client of
+the seat CONSILIUM_SEAT, behind the same fences.
 
 With CONSILIUM_ISOLATION=strict, which the image sets, whatever fails ends the container with exit code 2.
 """
@@ -88,8 +91,19 @@ def main(arguments: list[str]) -> NoReturn:
     environment |= secrets(environment)
     environment["HOME"] = str(SEAT)
     drop = wrapper_for_good(IMAGE_WRAPPER, setpriv=tool("setpriv"))
-    words = [by_address(word, found) for word in arguments]
+    words = [by_address(word, found) for word in meant(arguments, environment)]
     os.execve(drop[0], [*drop, tool("consilium"), *words], environment)  # noqa: S606 - no shell
+
+
+def meant(arguments: list[str], environment: Mapping[str, str]) -> list[str]:
+    """The words for `consilium`: a seat's own, or those of its login where that was asked for."""
+    if arguments[-1:] != ["login"]:
+        return arguments
+    seat = environment.get("CONSILIUM_SEAT") or stop(
+        "nobody says whose login this is", "give the service CONSILIUM_SEAT, the seat's name"
+    )
+    where = [word for word in arguments if word.startswith(("--council=", "--state="))]
+    return ["seat", "login", seat, *where]
 
 
 def client_of(environment: Mapping[str, str]) -> User:

@@ -121,6 +121,19 @@ KIMI_WORDS = {
     "empty": "The API returned an empty response",
 }
 
+QWEN_WORDS = {
+    "400": "API Error: 400 the stub was told to answer 400",
+    "401": "API Error: 401 the stub was told",
+    "403": "API Error: 403 the stub was told",
+    "404": "API Error: 404 the stub was told",
+    "429": "API Error: 429 Too Many Requests",
+    "500": "API Error: 500 Internal Server Error",
+    "529": "API Error: 529",
+    "quota": "API Error: 429 Too Many Requests",
+    "cut": "Model stream ended without a finish reason.",
+    "empty": "Model stream ended with empty response text.",
+}
+
 CLIENTS = {
     client.preset: client
     for client in (
@@ -136,6 +149,7 @@ CLIENTS = {
             leaves_out="/help, /cost, /clear, /nosuchcommand x",
             splits_sequences=True,
         ),
+        Client("qwen-code", "qwen-code", QWEN_WORDS, "Missing API key for OpenAI-compatible auth"),
         Client(
             "opencode",
             "opencode",

@@ -13,9 +13,9 @@ from leftovers import VARIABLE, Leftovers
 from clients.kit import CLIENTS, INSTALLED
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
+from council.conformance.bench import Room
 from council.conformance.provider.script import KEY
 from wrapper.adapters.interactive import PexpectAdapter
-from wrapper.adapters.presets import load_preset
 from wrapper.prompts import END_TOKEN, PASS, system_prompt
 from wrapper.sandbox import Bounds
 
@@ -38,18 +38,16 @@ class Seats:
     """Seats of one client in a terminal; each call is another life of the wrapper."""
 
     def __init__(self, name: str, profile: str, stub: Stub, folder: Path, leftovers: Leftovers) -> None:
-        self.client = CLIENTS[name]
+        self.room = Room(CLIENTS[name].bench(folder), stub, folder)
         self.profile = profile
-        self._stub = stub
         self._folder = folder
         self._leftovers = leftovers
         self.project = folder / "project"
         self.project.mkdir()
 
     def make(self, **choices: Any) -> PexpectAdapter:
-        person = self._folder / "person"
-        ours = self.client.environment(self._stub, self._leftovers, person)
-        if self.client.preset == "claude":
+        own = self.room.means()
+        if self.room.preset.name == "claude":
             # What a person has said to it once, who uses it there.
             known = {
                 "hasCompletedOnboarding": True,
@@ -57,18 +55,16 @@ class Seats:
                 "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
                 "projects": {str(self.project): {"hasTrustDialogAccepted": True}},
             }
-            (person / ".claude.json").write_text(json.dumps(known))
-        settings = {key: value.format(url=self._stub.url) for key, value in self.client.settings.items()}
+            (self.room.person / ".claude.json").write_text(json.dumps(known))
         usual: dict[str, Any] = {
-            "environment": ours,
+            "environment": own["environment"] | {VARIABLE: self._leftovers.token},
             "bounds": BOUNDS,
-            "passed": (VARIABLE, *self.client.passed),
+            "passed": (VARIABLE, *own["passed"]),
             "profile": self.profile,
             "cwd": self.project if self.profile == "native" else None,
         }
-        return PexpectAdapter(
-            load_preset(self.client.preset), settings, self._folder / "seat", **{**usual, **choices}
-        )
+        folder = self._folder / "seat"
+        return PexpectAdapter(self.room.preset, own["settings"], folder, **{**usual, **choices})
 
 
 @pytest.fixture(
@@ -77,7 +73,8 @@ class Seats:
 )
 def seats(request: pytest.FixtureRequest, stub: Stub, tmp_path: Path, leftovers: Leftovers) -> Seats:
     assert INSTALLED.exists()
-    return Seats(*request.param, stub, tmp_path, leftovers)
+    name, profile = request.param
+    return Seats(name, profile, stub, tmp_path, leftovers)
 
 
 @pytest.fixture
@@ -127,8 +124,7 @@ async def test_a_provider_that_fails_is_told_in_the_clients_words(seats: Seats) 
     with pytest.raises(AdapterFault) as raised:
         await adapter.send_turn("fail <<500>>")
     assert (raised.value.fault, raised.value.prompt_sent) == (Fault.CLIENT_ERROR, PromptSent.YES)
-    _, _, words = seats.client.faults["500"]
-    assert words in raised.value.detail
+    assert CLIENTS[seats.room.preset.name].words["500"] in raised.value.detail
     await adapter.close()
 
 

@@ -1,7 +1,7 @@
 """`docker compose --profile ... up`: the real clients debate in their containers, behind every fence.
 
-Their providers are one stub, by HTTPS and under the real names: the only way there is through the proxy, and what the
-clients trust is what their service says.
+Their providers are one stub, by HTTPS and under the real names: the only way there is through the proxy, and
+what the clients trust is what their service says.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class Story:
     fences: dict[str, Any] = field(default_factory=dict)
     containers: dict[str, Any] = field(default_factory=dict)
     configuration: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+    """What somebody sees who looks into a seat's container."""
     ended: dict[str, str] = field(default_factory=dict)
     told: str = ""
     asked: list[list[dict[str, Any]]] = field(default_factory=list)
@@ -104,6 +106,7 @@ def _first_debate(project: Project, seen: Story) -> None:
             check=False,
         )
         seen.fences[seat] = json.loads(told.stdout)
+        seen.variables[seat] = project("exec", "-T", seat, "env").stdout
     seen.containers = project.containers()
     seen.configuration = project("config").stdout
     project("up", "-d", "--no-build", timeout=600)
@@ -173,6 +176,8 @@ def test_a_key_is_in_no_configuration(story: Story) -> None:
     assert KEY not in story.configuration
     for seat in SEATS:
         assert KEY not in json.dumps(story.containers[seat])
+        assert "CONSILIUM_HOST=arbiter" in story.variables[seat]
+        assert KEY not in story.variables[seat]
 
 
 def test_a_client_s_service_is_as_tight_as_any_seat_s(story: Story) -> None:
@@ -188,8 +193,8 @@ def test_a_client_s_service_is_as_tight_as_any_seat_s(story: Story) -> None:
 
 
 @pytest.mark.parametrize("image", CLIENT_IMAGES)
-def test_an_image_holds_one_client_and_nothing_that_installed_it(image: str, story: Story) -> None:
-    assert story
+@pytest.mark.usefixtures("story")
+def test_an_image_holds_one_client_and_nothing_that_installed_it(image: str) -> None:
     (base,) = json.loads(docker_engine.docker("image", "inspect", BASE).stdout)
     (made,) = json.loads(docker_engine.docker("image", "inspect", f"{image}:{VERSION}").stdout)
     assert (made["Size"] - base["Size"]) / 1e6 <= MOST[image]

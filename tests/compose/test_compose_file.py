@@ -14,6 +14,7 @@ import yaml
 from consilium.cli import COMMANDS
 from consilium.settings import load_council
 from council import builtin
+from wrapper.adapters.presets import load_preset
 from wrapper.isolation.launch import User
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if service["image"].startswith("consilium-")]
 PAGE = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
 SEATS = [seat.name for seat in builtin.council().participants]
+CLIENTS = {seat.name: seat for seat in load_council(ROOT / "council.clients.yaml").participants}
 
 
 def understood(words: list[str]) -> None:
@@ -48,6 +50,54 @@ def test_there_is_a_service_a_certificate_and_a_volume_for_every_participant_of_
         assert f"./certs/{seat}:/etc/consilium/certs:ro" in SERVICES[seat]["volumes"]
         assert f"{seat}:/var/lib/consilium" in SERVICES[seat]["volumes"]
         assert seat in COMPOSE["volumes"]
+
+
+def test_every_preset_that_is_a_client_of_its_own_has_a_seat_under_its_profile() -> None:
+    presets = {path.stem for path in (ROOT / "wrapper" / "presets").glob("*.toml")}
+    # The embedded council's, a person, and a client that no registry has.
+    assert {seat.preset for seat in CLIENTS.values()} == presets - {"llm", "human", "antigravity"}
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_client_s_service_is_that_of_its_participant(name: str) -> None:
+    service, seat, preset = SERVICES[name], CLIENTS[name], load_preset(CLIENTS[name].preset)
+    assert service["profiles"] == [seat.preset]
+    assert service["command"] == [f"--name={name}"]
+    assert service["environment"]["CONSILIUM_SEAT"] == name
+    assert service["networks"] == ["council", "egress"]
+    assert f"./certs/{name}:/etc/consilium/certs:ro" in service["volumes"]
+    assert f"{name}:/var/lib/consilium" in service["volumes"]
+    assert name in COMPOSE["volumes"]
+    made_of = service["build"]["args"]["CLIENT"]
+    assert service["image"].startswith(f"consilium-{made_of}:")
+    assert {"package.json", "package-lock.json", "install.sh"} <= {
+        path.name for path in (ROOT / "images" / made_of).iterdir()
+    }
+    (secret,) = service["secrets"]
+    assert preset.conformance is not None
+    assert seat.env == (secret["target"],) == (preset.conformance.key,)
+    assert COMPOSE["secrets"][secret["source"]]["file"].endswith("_API_KEY_FILE:-/dev/null}")
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_page_says_where_a_client_s_key_and_its_endpoint_are_named(name: str) -> None:
+    service = SERVICES[name]
+    file = re.findall(r"[A-Z_]+_FILE", COMPOSE["secrets"][service["secrets"][0]["source"]]["file"])[0]
+    row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{CLIENTS[name].preset}` |"))
+    assert f"`{file}`" in row
+    told = re.findall(r"`([A-Z_]+_URL)`", row)[0]
+    assert told in service["environment"] or told in str(service["environment"].values())
+
+
+def test_whoever_was_started_is_waited_for_before_the_debate_begins() -> None:
+    begin = SERVICES["begin"]
+    assert set(begin["profiles"]) == {seat.preset for seat in CLIENTS.values()}
+    once_it_is_seated = {"condition": "service_healthy", "required": False}
+    assert begin["depends_on"] == dict.fromkeys(CLIENTS, once_it_is_seated)
+    roster = load_council(ROOT / "council.clients.yaml").roster
+    assert [seat.name for seat in roster.participants] == list(CLIENTS)
+    assert roster.awaited == frozenset()
+    assert not any(seat.required for seat in roster.participants)
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -138,6 +188,9 @@ def test_the_page_s_commands_are_understood(line: str) -> None:
 def test_the_page_s_one_off_services_are_understood(line: str) -> None:
     _, _, _, _, name, *words = shlex.split(re.split(r"\s{4,}", line)[0])
     words = words or SERVICES[name]["command"]
+    if words == ["login"]:  # tests/test_seat_entry.py tells what the entry point makes of it
+        assert SERVICES[name]["environment"]["CONSILIUM_SEAT"] == name
+        return
     if name == "transcript" and words[0] not in ("show", "verify"):
         words = ["show", *words]  # `consilium transcript FILE` is short for it
     understood([*SERVICES[name].get("entrypoint", ["consilium"])[1:], *words])

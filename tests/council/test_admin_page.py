@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from consilium.messages import Recovery
+from consilium.pausing import REASONS
 from council import orders
-from council.pausing import REASONS
 from council.verbs import VERBS, parser
 from pki.main import parser as pki_parser
 

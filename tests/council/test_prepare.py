@@ -149,7 +149,7 @@ def test_a_wrong_knob_is_refused(arguments: list[str], told: str) -> None:
         (
             LEAST + "participants: [{name: ana, adapter: human}]",
             """`consilium up` seats clients, which ana (human) is not
-  change the participant's adapter, or take it out of the file""",
+  take them out of the file, or hold it in processes of its own: docs/human.md""",
         ),
         (
             LEAST + SEATS + "roster: {participants: [{name: a}, {name: b}, {name: zoe}]}",

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from consilium.config import HUMAN
 from consilium.messages import Fault
-from wrapper.adapters import parts, places, screens, trying
+from wrapper.adapters import logins, parts, places, screens, trying
 from wrapper.adapters.presets import Preset, load_preset
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +30,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "answer": places.AnswerPlaces,
     "faults": parts.KnownFault,
     "network": parts.Network,
+    "login": logins.Login,
     "terminal": screens.Terminal,
     "terminal.dialogs": screens.Dialog,
     "conformance": trying.Conformance,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -59,3 +60,25 @@ def test_an_image_installs_nothing_without_its_hash(path: Path) -> None:
         for step in line.split("&&"):
             if re.search(r"\bpip\b.*\binstall\b", step):
                 assert re.search(r"--require-hashes .*-r |--require-hashes -r ", step), step
+
+
+LOCKS = sorted((ROOT / "images").glob("*/package-lock.json"))
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.parent.name)
+def test_every_npm_package_of_a_client_is_pinned_with_its_hash(lock: Path) -> None:
+    packages = json.loads(lock.read_text())["packages"]
+    wanted = json.loads(lock.with_name("package.json").read_text())
+    for kind in ("dependencies", "optionalDependencies"):
+        for version in wanted.get(kind, {}).values():
+            assert re.fullmatch(r"\d+(\.\d+)+", version), "exact, or the next lock is of something else"
+    assert len(packages) > 1
+    for name, package in packages.items():
+        assert not name or package["integrity"].startswith("sha512-"), name
+
+
+def test_npm_installs_what_the_locks_say_and_runs_nothing_of_it() -> None:
+    text = re.sub(r"\\\n\s*", "", (ROOT / "images" / "seat" / "Dockerfile").read_text())
+    installs = [step for step in re.split(r"&&|\n", text) if re.search(r"\bnpm (ci|i|install|add)\b", step)]
+    assert len(installs) == 1
+    assert "npm ci --ignore-scripts " in installs[0]

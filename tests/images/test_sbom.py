@@ -28,6 +28,15 @@ IMAGES = {
     "consilium-model": ("images/consilium/Dockerfile", "model"),
     "consilium-llm": ("images/seat/Dockerfile", "llm"),
 }
+CLIENTS = ("claude", "gemini")
+"""One that is a program, and one that is a folder of packages."""
+NPM = """
+const fs = require("fs")
+for (const file of fs.globSync("/opt/client/node_modules/{*,@*/*}/package.json")) {
+  const held = JSON.parse(fs.readFileSync(file))
+  console.log(`${held.name}@${held.version}`)
+}
+"""
 
 
 def tools() -> Path:
@@ -59,6 +68,8 @@ def test_the_bills_name_every_package_of_every_image(tmp_path: Path) -> None:
     bin_folder = tools()
     for image, (dockerfile, target) in IMAGES.items():
         build(image, ROOT / dockerfile, target=target)
+    for client in CLIENTS:
+        build(f"consilium-{client}", ROOT / "images/seat/Dockerfile", f"CLIENT={client}", target="client")
     sh = shutil.which("sh")
     assert sh is not None
     subprocess.run(
@@ -72,3 +83,11 @@ def test_the_bills_name_every_package_of_every_image(tmp_path: Path) -> None:
         held = set().union(*(inside(image, venv, "-c", PYTHON) for venv in venvs))
         assert held, image
         assert {each for each in held if not each.startswith("consilium@")} <= python, image
+    for client in CLIENTS:
+        pins = json.loads((ROOT / "images" / client / "package.json").read_text())["dependencies"]
+        npm = components(tmp_path / f"consilium-{client}.npm.cdx.json")
+        assert {f"{canonical(name)}@{version}" for name, version in pins.items()} <= npm
+    how = ("run", "--rm", "--network", "none", "--entrypoint", "node", "consilium-gemini", "-e", NPM)
+    held = {f"{canonical(x.rpartition('@')[0])}@{x.rpartition('@')[2]}" for x in docker(*how).stdout.split()}
+    assert held
+    assert held <= components(tmp_path / "consilium-gemini.npm.cdx.json")

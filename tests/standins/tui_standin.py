@@ -2,8 +2,8 @@
 
 It draws as Claude Code does: a prompt between two rules, `▶` before what it was asked, `●` before what it
 says, Markdown drawn and not written, long lines wrapped by itself. Like the real ones it keeps the prompts of
-a chat, also of a turn that failed, in ``chats/ID.json`` of its home. ``STANDIN`` in the environment is what it
-does at its start, ``<<name>>`` in a prompt what it does in that turn.
+a chat, also of a turn that failed, in ``chats/ID.json`` of its home. ``STANDIN`` in the environment is what
+it does at its start, ``<<name>>`` in a prompt what it does in that turn.
 """
 
 from __future__ import annotations
@@ -164,6 +164,10 @@ class Client:
                     stdin=0,
                     stdout=1,
                 )
+            case "at_work" | "pause":
+                at_work = act == "at_work"
+                screen.draw(screen.block("●", f"I shall end with {TOKEN}"), "", spinner=SPINNER[0] * at_work)
+                time.sleep(2.5 if at_work else 0.8)
             case "error":
                 return screen.draw(["  ⎿  API Error: 529 overloaded"], "")
             case "flood":

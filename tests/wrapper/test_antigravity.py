@@ -70,6 +70,7 @@ async def test_what_does_not_answer_is_a_fault(seat: NativeAdapter, act: str) ->
     fault = await fault_of(seat, f"<<{act}>>")
     assert (fault.fault, fault.prompt_sent) == (kind, sent), fault.detail
     assert words in fault.detail
+    assert fault.resets_at == ("in 34m13s" if act == "quota" else None)
 
 
 async def test_a_prompt_that_would_be_cut_is_not_sent(seat: NativeAdapter) -> None:

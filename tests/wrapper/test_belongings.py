@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -253,7 +254,7 @@ def test_a_copy_that_was_cut_off_is_none(begun: Belongings, monkeypatch: pytest.
 
     after = take_turn(begun)
     with monkeypatch.context() as patched:
-        patched.setattr(keeper.shutil, "copyfile", killed)
+        patched.setattr(shutil, "copyfile", killed)
         with pytest.raises(OSError, match="no more"):
             begun.prepare({}, Undo(CHAT, "t1", "t2"))
     begun.prepare({}, Undo(CHAT, "t1", "t2"))
@@ -266,7 +267,7 @@ def test_undoing_that_was_cut_off_is_done_again(begun: Belongings, monkeypatch: 
 
     take_turn(begun)
     with monkeypatch.context() as patched:
-        patched.setattr(keeper.shutil, "copyfile", killed)
+        patched.setattr(shutil, "copyfile", killed)
         with pytest.raises(OSError, match="no more"):
             begun.prepare({}, Undo(CHAT, None, "t2"))
     begun.prepare({}, Undo(CHAT, None, "t2"))

@@ -166,16 +166,26 @@ async def test_an_answer_is_read_whole(seat: PexpectAdapter, act: str, text: str
     assert (await seat.send_turn("next")).text == "I have heard 2; last: next"
 
 
+@pytest.mark.parametrize("act", ["at_work", "pause"])
+async def test_an_answer_is_not_over_while_the_client_works_or_draws_a_breath(
+    seat: PexpectAdapter, act: str
+) -> None:
+    assert (await seat.send_turn(f"go <<{act}>>")).text == f"I have heard 1; last: go <<{act}>>"
+
+
 async def test_what_is_typed_is_text_and_nothing_else(seat: PexpectAdapter, tmp_path: Path) -> None:
     hostile = "/help\n!ls\n\x1b[201~\r/quit\r\x03\x03\x04 @/etc/passwd\n#x\nlast"
     assert (await seat.send_turn(hostile)).text == "I have heard 1; last: last"
     assert heard(tmp_path) == [["/help\n!ls\n\n/quit\n @/etc/passwd\n#x\nlast"]]
 
 
-async def test_a_large_prompt_arrives_whole(seat: PexpectAdapter, tmp_path: Path) -> None:
-    text = "\n".join(f"> line {number} " + "x" * 80 for number in range(10_000))
-    assert (await seat.send_turn(f"{text}\nlast")).text == "I have heard 1; last: last"
+async def test_a_large_prompt_arrives_whole(make: Make, tmp_path: Path) -> None:
+    adapter = make(bounds=Bounds(overall=50))
+    await adapter.open(SYSTEM)
+    text = "\n".join(f"> line {number} " + "x" * 80 for number in range(4000))
+    assert (await adapter.send_turn(f"{text}\nlast")).text == "I have heard 1; last: last"
     assert heard(tmp_path) == [[f"{text}\nlast"]]
+    await adapter.close()
 
 
 async def test_a_question_in_the_middle_is_answered_with_no_and_told(seat: PexpectAdapter) -> None:

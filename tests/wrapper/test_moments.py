@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault
-from council.pausing import moment, why, why_paused
+from consilium.pausing import moment, why, why_paused
 from wrapper.adapters.faults import RESET_CHARS, told
 from wrapper.adapters.parts import KnownFault
 from wrapper.adapters.presets import load_preset

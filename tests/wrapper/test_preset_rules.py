@@ -426,6 +426,16 @@ def test_what_was_refused_is_listed_in_bounded_clean_lines() -> None:
     assert alone == ('"rm"',)
 
 
+def test_a_refusal_of_any_depth_is_told_in_a_line_or_the_output_is_unreadable() -> None:
+    told: set[str] = set()
+    for depth in range(500, 1000):
+        nested = lines({**DONE, "refused": "x"}).replace(b'"x"', b"[" * depth + b"]" * depth)
+        with contextlib.suppress(Unreadable):
+            told |= set(read_answer(lines(BEGUN, item("x")) + nested, PLACES).refused)
+    assert told
+    assert all(len(line) <= 300 for line in told)
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -515,10 +525,6 @@ MANY = AnswerPlaces(
     usd="step/usd",
     each=("text", "tokens_in", "usd"),
 )
-
-
-def lines(*documents: Any) -> bytes:
-    return b"\n".join(json.dumps(document).encode() for document in documents)
 
 
 def said(text: Any) -> Any:

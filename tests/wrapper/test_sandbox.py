@@ -463,8 +463,9 @@ STARTERS = {
 }
 
 
-THEIRS = {"sandbox": {"subprocess"}, "probe": {"fork"}}
-"""The probe stands in a client's place: it is started by the launcher, and forks there to change users."""
+THEIRS = {"sandbox": {"subprocess"}, "probe": {"fork"}, "acp": {"subprocess"}}
+"""The last two stand in a client's place, started by the sandbox: the probe forks there to change users, and
+a bridge starts the client that it speaks with."""
 
 
 @pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.stem)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from consilium.config import HUMAN, PEXPECT
 from consilium.errors import UserError
 from consilium.messages import Meta
+from wrapper.adapters.client import ClientAdapter
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
 from wrapper.clean import clean_line
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from wrapper.isolation.confinement import Confinement
 
     Made = tuple[ParticipantAdapter, Meta]
+
+Program = TypeVar("Program", bound=ClientAdapter)
 
 log = logging.getLogger("consilium.seat")
 
@@ -67,6 +70,11 @@ class Choice:
         self.cwd = cwd
         self.brief = brief
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The wrapper's, with the model server that was named."""
+        return {**os.environ, **({MODEL_URL: self.model_url} if self.model_url else {})}
+
 
 async def client(choice: Choice) -> Made:
     """The seat's client or person, found to be there, and what the seat says of it. Raises `UserError`."""
@@ -86,20 +94,20 @@ async def _pexpect(choice: Choice) -> Made:
     return adapter, meta.model_copy(update={"reports_usage": False})
 
 
-async def _program(
-    choice: Choice, adapter_class: type[NativeAdapter | PexpectAdapter], preset: Preset
-) -> Made:
-    participant, limits, confined = choice.participant, choice.limits, choice.confined
+def program(
+    choice: Choice, adapter_class: type[Program], preset: Preset, stand_ins: Mapping[str, str] | None = None
+) -> Program:
+    """The seat's client, not looked for yet. Raises `UserError`.
+
+    ``stand_ins`` are settings for a client that is looked at and not asked for a turn.
+    """
+    limits, participant, confined = choice.limits, choice.participant, choice.confined
     assert confined is not None, "a client is always confined in some way"
-    _check_model(participant, preset, embedded=bool(choice.model_url))
-    environment = {**os.environ, **({MODEL_URL: choice.model_url} if choice.model_url else {})}
-    settings = preset.settings_from(environment)
-    settings |= {key: value for key in ("model", "effort") if (value := getattr(participant, key))}
-    adapter = adapter_class(
+    return adapter_class(
         preset,
-        settings,
+        {**(stand_ins or {}), **_settings(choice, preset)},
         choice.state,
-        environment=environment,
+        environment=choice.environment,
         bounds=Bounds(
             overall=limits.turn_seconds,
             first_byte=limits.first_byte_seconds,
@@ -110,7 +118,21 @@ async def _program(
         passed=participant.env,
         confinement=confined,
     )
-    values = preset.complete(settings)
+
+
+def _settings(choice: Choice, preset: Preset) -> dict[str, str]:
+    settings = preset.settings_from(choice.environment)
+    given = {key: getattr(choice.participant, key) for key in ("model", "effort")}
+    return settings | {key: value for key, value in given.items() if value}
+
+
+async def _program(
+    choice: Choice, adapter_class: type[NativeAdapter | PexpectAdapter], preset: Preset
+) -> Made:
+    participant, confined = choice.participant, choice.confined
+    _check_model(participant, preset, embedded=bool(choice.model_url))
+    adapter = program(choice, adapter_class, preset)
+    values = preset.complete(_settings(choice, preset))
     version = await adapter.version()
     if preset.version.is_newer(version):
         tried = preset.version.known_good
@@ -129,7 +151,7 @@ async def _program(
         adapter=participant.adapter,
         cli_version=_label(version),
         harness_profile=participant.harness_profile,
-        isolation=confined.isolation,
+        isolation=None if confined is None else confined.isolation,
         reports_usage=preset.reports_usage,
     )
     return adapter, meta

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import re
 from abc import abstractmethod
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -29,7 +31,6 @@ from wrapper.isolation.confinement import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from wrapper.adapters.parts import Counter, Derived, ProfileName
     from wrapper.adapters.presets import Preset
@@ -99,6 +100,7 @@ class ClientAdapter(ParticipantAdapter):
         command = self._command(preset.version.argv)
         try:
             await anyio.to_thread.run_sync(self._make_folders)
+            await anyio.to_thread.run_sync(self._theirs.prepare, self._call.lasting_files)
             done = await sandbox.run(command, VERSION_BOUNDS)
         except AdapterFault as fault:
             raise UserError(fault.detail, hint=preset.install) from None
@@ -121,6 +123,31 @@ class ClientAdapter(ParticipantAdapter):
                 hint=preset.install,
             )
         return version
+
+    async def ask(self, arguments: Sequence[str], bounds: sandbox.Bounds) -> sandbox.Completed:
+        """Run the client for what is no turn. Raises `AdapterFault` if it cannot be started."""
+        await anyio.to_thread.run_sync(self._make_folders)
+        return await sandbox.run(self._command(arguments), bounds)
+
+    def attended(self, arguments: Sequence[str]) -> int:
+        """Run the client for the person at this terminal, as its seat runs it; return its exit code.
+
+        Blocks until it ends. Raises `AdapterFault`.
+        """
+        self._make_folders()
+        # A turn of the same seat may be running beside it.
+        return sandbox.run_attended(replace(self._command(arguments), alone=False))
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the client finds in its environment."""
+        return self._env
+
+    def keeps(self, pattern: str) -> bool:
+        """Whether a file that fits ``pattern`` stands below the client's HOME."""
+        if self._call.is_the_users:
+            return any(Path(self._env.get("HOME", "/")).glob(pattern))
+        return self._theirs.holds(pattern)
 
     async def _printed(self, name: str, rule: Derived) -> str:
         """A file of the client's that it prints itself. Raises `AdapterFault`."""
@@ -184,7 +211,7 @@ class ClientAdapter(ParticipantAdapter):
 
     def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> sandbox.Command:
         return sandbox.Command(
-            argv=(self._program, *arguments),
+            argv=(*self._program, *arguments),
             env=self._env,
             cwd=self._cwd,
             stdin=stdin,

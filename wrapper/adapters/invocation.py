@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consilium.errors import UserError
+from wrapper import bridges
 from wrapper.adapters import templates
 from wrapper.adapters.belongings import TEMPORARY
 from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS, PROMPT_GAP
-from wrapper.bridges import acp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -113,9 +113,13 @@ class Invocation:
 
     def files(self, system_prompt: str) -> dict[str, str]:
         """What stands in the folder of the client's state before a turn, by name."""
-        contents = {**self._preset.state.files, **self._profile.files}
         own = {self._profile.system_file: self._profile.system_head + system_prompt}
-        return own | self.filled(contents, quoted=True)
+        return own | self.lasting_files
+
+    @property
+    def lasting_files(self) -> dict[str, str]:
+        """What of it is the same for every chat."""
+        return self.filled({**self._preset.state.files, **self._profile.files}, quoted=True)
 
     def proof(self, chat: str) -> str:
         """The pattern of a file that exists as long as ``chat`` does."""
@@ -134,21 +138,21 @@ class Invocation:
                 yield templates.fill(argument, values)
 
 
-def program(preset: Preset, path: str) -> str:
-    """What to start for ``preset`` with this ``PATH``: the program behind a launcher, where that is known."""
+def program(preset: Preset, path: str) -> tuple[str, ...]:
+    """What to start for ``preset`` with this ``PATH``: what is behind a launcher, where that is known."""
     found = shutil.which(preset.executable, path=path)
     folder = Path(found).resolve().parent if found is not None else None
     behind = (file for pattern in preset.behind if folder for file in sorted(folder.glob(pattern)))
-    return str(next((file.resolve() for file in behind if os.access(file, os.X_OK)), preset.executable))
+    needed = os.R_OK if preset.interpreter else os.X_OK
+    file = next((file for file in behind if os.access(file, needed)), None)
+    return (preset.executable,) if file is None else (*preset.interpreter, str(file.resolve()))
 
 
 def bridge(preset: Preset) -> tuple[str, ...]:
     """What stands before the program and its arguments, where a bridge of ours speaks with the client."""
-    match preset.run.bridge:
-        case "acp":
-            return sys.executable, "-I", "-S", acp.__file__
-        case None:
-            return ()
+    name = preset.run.bridge
+    # By its path: it is the client's place in which it starts a process, never ours.
+    return (sys.executable, "-I", "-S", str(Path(bridges.__file__).parent / f"{name}.py")) if name else ()
 
 
 def derive(printed: bytes, rule: Derived) -> str:

@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError, model_validator
 from consilium.config import HUMAN, PresetName
 from consilium.errors import UserError
 from wrapper.adapters import templates
+from wrapper.adapters.logins import Login
 from wrapper.adapters.parts import (
     Chat,
     Environment,
@@ -65,13 +66,15 @@ class Preset(Part):
     """One client.
 
     ``behind`` are patterns of the program itself, seen from the folder of what ``executable`` really is: a
-    launcher would leave it running when it is killed.
+    launcher would leave it running when it is killed. ``interpreter`` is what runs it, if it is not a program
+    by itself.
     """
 
     name: PresetName
     brand: Text
     executable: Text
     behind: tuple[Text, ...] = ()
+    interpreter: tuple[Text, ...] = ()
     install: Text
     version: Version
     settings: dict[SettingName, Setting] = Field(default_factory=dict)
@@ -83,6 +86,7 @@ class Preset(Part):
     answer: AnswerPlaces
     faults: tuple[KnownFault, ...] = ()
     network: Network
+    login: Login | None = None
     terminal: Terminal | None = None
     conformance: Conformance | None = None
 
@@ -307,6 +311,11 @@ def read_preset(path: Path) -> Preset:
             f"the preset {found.name} is a person's, not a client's", hint="it goes with adapter: human"
         )
     return found
+
+
+def preset_names() -> list[str]:
+    """The presets that come along, people's too."""
+    return sorted(path.stem for path in _packaged().glob("*.toml"))
 
 
 def _file(name: str, extra: Path | None) -> Path:

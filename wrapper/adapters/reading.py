@@ -63,10 +63,7 @@ class _Output:
         if places.format == "json":
             self._documents = [_parsed(text)]
             return
-        # "\n" alone ends a line: clients print U+2028 as it is.
-        self._documents = [
-            document for line in text.split("\n") if isinstance(document := _or_none(line), dict)
-        ]
+        self._documents = [document for line in _lines(text) if isinstance(document := _or_none(line), dict)]
         if not self._documents:
             raise Unreadable("its output is not lines of JSON")
         if places.end is not None and next(self._known_as(places.end), None) is None:
@@ -168,6 +165,15 @@ def _signed(found: _Output, place: str, read: Callable[[Json], float | None], *,
 def _flat(values: list[Json] | None) -> Iterator[Json]:
     for value in values or ():
         yield from value if isinstance(value, list) else () if value is None else (value,)
+
+
+def _lines(text: str) -> Iterator[str]:
+    r"""The lines, one at a time. Only ``\n`` ends one: clients print U+2028 as it is."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def _parsed(text: str) -> Json:

@@ -56,7 +56,8 @@ class Conformance(Part):
 
     ``key`` is the variable in which the client takes a key, passed as a participant's ``env`` would.
     ``variables`` are the wrapper's, ``settings`` the seat's. ``prompt_limit`` is a prompt, in bytes, that
-    the client itself refuses. ``files`` are what a person, or a project, may have set up for the client.
+    the client itself refuses. ``files`` are what a person, or a project, may have set up for the client,
+    ``restricted_files`` what only a restricted one is tried with, since it takes the place of others.
     ``ignores_its_folder``: a restricted client picks up nothing even from the folder of its state;
     ``takes_its_folder``: it does so from the folder where it works, which is its own and empty. ``person``
     are files in the home of somebody who has used the client before, without which it does not answer.
@@ -68,6 +69,7 @@ class Conformance(Part):
     tool: Tool | None = None
     prompt_limit: Annotated[int, Field(gt=0)] | None = None
     files: dict[OnePath, str] = Field(default_factory=dict)
+    restricted_files: dict[OnePath, str] = Field(default_factory=dict)
     ignores_its_folder: bool = False
     takes_its_folder: bool = False
     person: dict[OnePath, str] = Field(default_factory=dict)
@@ -75,7 +77,12 @@ class Conformance(Part):
 
     @model_validator(mode="after")
     def _gaps_are_those_that_there_are(self) -> Self:
-        for table, known in (("variables", ENDPOINT_GAPS), ("settings", ENDPOINT_GAPS), ("files", FILE_GAPS)):
+        for table, known in (
+            ("variables", ENDPOINT_GAPS),
+            ("settings", ENDPOINT_GAPS),
+            ("files", FILE_GAPS),
+            ("restricted_files", FILE_GAPS),
+        ):
             for name, template in getattr(self, table).items():
                 try:
                     unknown = templates.names(template) - known

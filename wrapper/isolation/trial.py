@@ -37,7 +37,7 @@ PROBE_BOUNDS = sandbox.Bounds(overall=60, output_bytes=256 * 1024)
 _NOT_FILES = frozenset({"proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue", "nsfs", "securityfs"})
 
 _NOT_OTHERS = ("/proc/", "/sys", "/etc/ssl/certs/")
-"""Below these are the kernel's own mounts, and the trust anchors that a person adds for a provider of their own."""
+"""Below these are the kernel's own mounts, and the trust anchors that a person adds for a provider."""
 
 
 async def settled(confined: Confinement, *, certs: Path, state: Path) -> None:

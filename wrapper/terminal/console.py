@@ -282,11 +282,13 @@ class Console:
     def _write(self, data: bytes, alarm: int | None) -> None:
         """Write ``data`` whole, reading meanwhile: a client that is not read does not read."""
         self._to_write += data
-        until = time.monotonic() + PASTE_SECONDS
+        left, since = len(self._to_write), time.monotonic()
         while self._to_write and not self._gone:
             self._step(LOOK_SECONDS, alarm)
-            if time.monotonic() >= until:
-                raise self._not_ready(f"did not take what was typed within {PASTE_SECONDS:g} s")
+            if len(self._to_write) != left:
+                left, since = len(self._to_write), time.monotonic()
+            elif time.monotonic() - since >= PASTE_SECONDS:
+                raise self._not_ready(f"took nothing of what was typed for {PASTE_SECONDS:g} s")
 
     def _press(self, keys: Iterable[Key], alarm: int | None) -> None:
         """Press ``keys`` one after the other, as a person would: each once the one before is shown."""

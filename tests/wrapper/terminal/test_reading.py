@@ -45,6 +45,7 @@ def answer(*lines: str, columns: int = 60) -> str | None:
         ([f"● {END_TOKEN}"], ""),
         (["● I look.", "● Tool(x)", "  ! refused", f"● Yes. {END_TOKEN}"], "Yes."),
         ([f"● Yes. {END_TOKEN}", "● Tool(x)"], "Yes."),
+        ([f"● It ends with {END_TOKEN}.", "● Tool(x)", f"● Yes. {END_TOKEN}"], "Yes."),
         (["● Yes.", "done after 3 s", f"  {END_TOKEN}"], None),
         (["● Yes."], None),
         ([f"  of the echo: {END_TOKEN}", "  ● quoted", "● No token."], None),
