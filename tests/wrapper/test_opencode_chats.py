@@ -219,10 +219,25 @@ def test_deepseek_differs_in_the_provider_alone() -> None:
     ours, theirs = (
         tomllib.loads((PRESETS / f"{name}.toml").read_text()) for name in ("opencode", "deepseek.coder")
     )
-    for key in ("executable", "install", "version", "chat", "profiles", "env", "answer", "faults"):
+    for key in ("executable", "behind", "install", "version", "chat", "profiles", "env", "answer", "faults"):
         assert ours[key] == theirs[key], key
     assert ours["state"]["files"]["seat.mjs"] == theirs["state"]["files"]["seat.mjs"]
 
 
 async def test_the_version_is_read(make: Make, leftovers: Leftovers) -> None:
     assert await make(passed=(VARIABLE,)).version() == "1.18.33"
+
+
+async def test_a_program_that_npm_left_unlinked_is_found_behind_its_script(
+    make: Make, tmp_path: Path
+) -> None:
+    modules = tmp_path / "lib" / "node_modules"
+    script = modules / "opencode-ai" / "bin" / "opencode.exe"
+    program = modules / "opencode-linux-x64-baseline" / "bin" / "opencode"
+    for folder in (script.parent, program.parent):
+        folder.mkdir(parents=True)
+    (tmp_path / "bin" / "opencode").rename(program)
+    script.write_text('#!/bin/sh\necho "Error: opencode-ai\'s postinstall script was not run." >&2\nexit 1\n')
+    script.chmod(0o700)
+    (tmp_path / "bin" / "opencode").symlink_to(script)
+    assert await make().version() == "1.18.33"
