@@ -74,7 +74,7 @@ test-outside: $(VENV)/.dev $(VENV)/.outside
 	@CONSILIUM_REQUIRE_OUTSIDE=1 $(BIN)/python -m pytest -m outside $(ARGS)
 
 # The real AI clients, each in the one version that its preset was measured with, before a stub provider on
-# loopback. They need node and npm, and about 1 GB.
+# loopback. They mostly wait, so three are tried at a time. They need node and npm, and about 1 GB.
 CLIENTS := $(patsubst images/%/package-lock.json,%,$(wildcard images/*/package-lock.json))
 
 $(VENV)/.clients: $(wildcard images/*/package-lock.json)
@@ -88,7 +88,7 @@ $(VENV)/.clients: $(wildcard images/*/package-lock.json)
 	@touch $@
 
 test-clients: $(VENV)/.dev $(VENV)/.clients
-	@CONSILIUM_REQUIRE_CLIENTS=1 $(BIN)/python -m pytest -m clients $(ARGS)
+	@CONSILIUM_REQUIRE_CLIENTS=1 $(BIN)/python -m pytest -m clients -n 3 --dist loadgroup $(ARGS)
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .

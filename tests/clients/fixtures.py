@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from leftovers import Leftovers
 
-from clients.kit import CLIENTS, Client
+from clients.kit import CLIENTS, Client, each
 from council.conformance.bench import Bench, Room
 from council.conformance.provider.stub import Stub
 
@@ -31,7 +31,7 @@ def leftovers() -> Iterator[Leftovers]:
     assert seen.none_within(5), seen.now()
 
 
-@pytest.fixture(scope="module", params=sorted(CLIENTS))
+@pytest.fixture(scope="module", params=each(CLIENTS))
 def client(request: pytest.FixtureRequest) -> Client:
     """Each client in turn."""
     return CLIENTS[request.param]

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,7 +139,6 @@ CLIENTS = {
     client.preset: client
     for client in (
         Client("claude", "claude", CLAUDE_WORDS, "Not logged in"),
-        Client("glm-code", "claude", CLAUDE_WORDS, "Not logged in"),
         Client("codex", "codex", CODEX_WORDS, "Missing environment variable: `CODEX_API_KEY`"),
         Client(
             "gemini",
@@ -162,5 +162,16 @@ CLIENTS = {
     )
 }
 
-ALIKE = {"deepseek.coder": replace(CLIENTS["opencode"], preset="deepseek.coder")}
+ALIKE = {
+    name: replace(CLIENTS[like], preset=name)
+    for name, like in (("deepseek.coder", "opencode"), ("glm-code", "claude"))
+}
 """Presets that drive the program of another one in the same way: only what differs is tried."""
+
+
+def each(clients: Mapping[str, Client]) -> list[Any]:
+    """The names of ``clients`` as parameters; those of one program are tried one after the other."""
+    return [
+        pytest.param(name, marks=pytest.mark.xdist_group(client.installed_as))
+        for name, client in sorted(clients.items())
+    ]

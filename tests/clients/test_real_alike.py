@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from clients.kit import ALIKE, Client
+from clients.kit import ALIKE, Client, each
 from council.conformance.bench import SYSTEM, Bench, Room
 from council.conformance.checks import CHECKS, Check, Outcome, perform
 from council.conformance.failures import TOLD
 from council.conformance.provider.script import KEY
 from council.conformance.verdicts import need_fault
-
-if TYPE_CHECKING:
-    pass
 
 pytest_plugins = ("clients.fixtures",)
 pytestmark = [pytest.mark.anyio, pytest.mark.clients, pytest.mark.timeout(400)]
@@ -30,7 +25,7 @@ WHAT_DIFFERS = (
 )
 
 
-@pytest.fixture(scope="module", params=sorted(ALIKE))
+@pytest.fixture(scope="module", params=each(ALIKE))
 def client(request: pytest.FixtureRequest) -> Client:
     """Each of them in turn."""
     return ALIKE[request.param]
@@ -50,6 +45,7 @@ async def test_what_its_preset_says_otherwise_is_so(bench: Bench, check: Check) 
     assert result.outcome is Outcome.PASSED, result.why
 
 
+@pytest.mark.parametrize("client", ["deepseek.coder"], indirect=True)
 async def test_deepseek_is_asked_for_its_model_with_its_key(room: Room, client: Client) -> None:
     async with room.seated() as seat:
         await seat.answer("first")

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from council.conformance.provider.stub import Stub
 
 pytest_plugins = ("clients.fixtures",)
-pytestmark = [pytest.mark.anyio, pytest.mark.clients, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.clients,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("terminal"),
+]
 
 SYSTEM = system_prompt("You are a sceptic called Zeno.", end_token=True)
 BOUNDS = Bounds(overall=90, first_byte=60, stall=60)
