@@ -173,6 +173,10 @@ class Client:
             case "flood":
                 while True:
                     write("x" * 65536 + "\r")
+            case "deaf":
+                screen.draw(["", " Do you want to proceed?", " (y)es (n)o"], None)
+                write("\x1b[c" * 5000)  # more answers than a terminal holds for who does not read
+                time.sleep(600)
             case "question":
                 screen.draw(["", " Bash command: touch x", " Do you want to proceed?", " (y)es (n)o"], None)
                 while keys(3600) != b"\x1b":
