@@ -150,7 +150,7 @@ async def examine(
         step = "`consilium up` sets it" if preset.name == EMBEDDED_PRESET else setting.help
         weight: Literal["missing", "note"] = "note" if by_others else "missing"
         finding.troubles.append(Trouble(f"a seat needs the setting {name}{also}", step, weight))
-    with tempfile.TemporaryDirectory(prefix="consilium-doctor-") as folder:
+    with tempfile.TemporaryDirectory(prefix="consilium-doctor-", ignore_cleanup_errors=True) as folder:
         try:
             choice = Choice(
                 participant,
@@ -193,14 +193,8 @@ async def _examine(
 ) -> None:
     finding.path = shutil.which(preset.executable, path=adapter.environment["PATH"]) or ""
     finding.version = await adapter.version()
-    if preset.version.is_newer(finding.version):
-        finding.troubles.append(
-            Trouble(
-                f"{finding.version} is newer than {preset.version.known_good}, the last that was tried",
-                "watch its first turns",
-                "note",
-            )
-        )
+    if doubt := preset.version.doubt(finding.version):
+        finding.troubles.append(Trouble(f"{finding.version} {doubt}", "watch its first turns", "note"))
     found = await entry(preset, adapter)
     state = {True: "yes", False: "no", None: "unknown"}[found.known]
     finding.login = f"{state}: {found.how}"

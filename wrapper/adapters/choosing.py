@@ -134,16 +134,9 @@ async def _program(
     adapter = program(choice, adapter_class, preset)
     values = preset.complete(_settings(choice, preset))
     version = await adapter.version()
-    if preset.version.is_newer(version):
-        tried = preset.version.known_good
-        log.warning(
-            "%s %s %s; watch its first turns",
-            preset.executable,
-            clean_line(version, LABEL_CHARS),
-            f"is newer than {tried}, the last that was tried with it"
-            if tried
-            else "was never run with its preset, which is written from its documentation",
-        )
+    if doubt := preset.version.doubt(version):
+        said = clean_line(version, LABEL_CHARS)
+        log.warning("%s %s %s; watch its first turns", preset.executable, said, doubt)
     meta = Meta(
         brand=_label(preset.brand),
         model=_label(values.get("model")),

@@ -50,12 +50,16 @@ class Version(Part):
         """Whether ``version`` is below the oldest that is understood."""
         return _numbers(version) < _numbers(self.minimum)
 
-    def is_newer(self, version: str) -> bool:
-        """Whether ``version`` is beyond the newest that was tried, as precisely as that is written."""
+    def doubt(self, version: str) -> str:
+        """Why ``version`` may behave otherwise than the preset says; empty for one that was tried.
+
+        A version is newer as precisely as the newest that was tried is written.
+        """
         if self.known_good is None:
-            return True
+            return "was never run with its preset, which is written from its documentation"
         newest = _numbers(self.known_good)
-        return _numbers(version)[: len(newest)] > newest
+        newer = _numbers(version)[: len(newest)] > newest
+        return f"is newer than {self.known_good}, the last that was tried with it" if newer else ""
 
     @model_validator(mode="after")
     def _a_version_that_was_tried_is_understood(self) -> Self:
