@@ -18,7 +18,7 @@ import anyio
 from consilium.config import HUMAN, Limits
 from consilium.errors import AdapterFault, UserError
 from council.builtin import EMBEDDED_PRESET
-from wrapper.adapters.choosing import Choice, program
+from wrapper.adapters.choosing import Choice, program, project
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
 from wrapper.isolation import launcher
@@ -113,8 +113,8 @@ def check_seat(participant: Participant, council: Path, machine: Machine) -> Ite
         if not os.environ.get(name):
             yield Trouble(f"the variable {name} is not set, which env passes on", f"export {name}=...")
     if participant.harness_profile == "native" and participant.adapter != HUMAN:
-        folder = council.absolute().parent / (participant.cwd or "")
-        if not folder.is_dir():
+        folder = project(participant, council)
+        if folder is not None and not folder.is_dir():
             yield Trouble(f"cwd: {folder} is not a folder", "make it, or name another in the council file")
     if participant.role is not None:
         try:
@@ -183,9 +183,9 @@ def _unset(preset: Preset, participant: Participant) -> tuple[str, ...]:
 
 
 def _cwd(participant: Participant, council: Path | None) -> Path | None:
-    if participant.harness_profile != "native":
-        return None
-    return Path.cwd() if council is None else council.absolute().parent / (participant.cwd or "")
+    if council is not None:
+        return project(participant, council)
+    return Path.cwd() if participant.harness_profile == "native" else None
 
 
 async def _examine(

@@ -150,6 +150,38 @@ MISTAKES = [
         "",
         "interpreter: it runs what `behind` finds, and there is no such key",
     ),
+    (
+        "claude",
+        'proof = "projects',
+        'proof = "/projects',
+        "state.proof: '/projects/*/{id}.jsonl' is no pattern",
+    ),
+    (
+        "claude",
+        'proof = "projects',
+        'proof = "../projects',
+        "state.proof: '../projects/*/{id}.jsonl' leads out",
+    ),
+    ("claude", 'proof = "projects/*', 'proof = "projects/**x', "is no pattern of files seen from a folder"),
+    (
+        "gemini",
+        'chat = [".gemini',
+        'chat = ["/.gemini',
+        "state.chat.0: '/.gemini/tmp/*/chats/*' is no pattern",
+    ),
+    (
+        "gemini",
+        'files = [".gemini',
+        'files = ["../.gemini',
+        "login.files.0: '../.gemini/oauth_creds.json' leads",
+    ),
+    (
+        "claude",
+        'restore = ["projects',
+        'restore = ["../projects',
+        "terminal.restore.0: '../projects/*/*.jsonl'",
+    ),
+    ("qwen-code", 'behind = ["cli', 'behind = ["/cli', "behind.0: '/cli.js' is no pattern of files"),
     ("gemini", "{id:.8}", "{id:.0}", "state.proof: a single { at character"),
     (
         "claude",

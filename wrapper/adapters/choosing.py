@@ -76,6 +76,17 @@ class Choice:
         return {**os.environ, **({MODEL_URL: self.model_url} if self.model_url else {})}
 
 
+def project(participant: Participant, council_file: Path) -> Path | None:
+    """Where a native harness works (§3.3.B); a restricted one has a folder of its own. Raises `UserError`."""
+    if participant.harness_profile == "native":
+        return council_file.absolute().parent / (participant.cwd or "")
+    if participant.cwd is not None:
+        raise UserError(
+            f"{participant.name}: cwd is for harness_profile: native", hint="a restricted client has its own"
+        )
+    return None
+
+
 async def client(choice: Choice) -> Made:
     """The seat's client or person, found to be there, and what the seat says of it. Raises `UserError`."""
     return await FACTORIES[choice.participant.adapter](choice)

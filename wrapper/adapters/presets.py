@@ -27,6 +27,7 @@ from wrapper.adapters.parts import (
     KnownFault,
     Network,
     Part,
+    PatternFromHere,
     Profile,
     ProfileName,
     Run,
@@ -73,7 +74,7 @@ class Preset(Part):
     name: PresetName
     brand: Text
     executable: Text
-    behind: tuple[Text, ...] = ()
+    behind: tuple[PatternFromHere, ...] = ()
     interpreter: tuple[Text, ...] = ()
     install: Text
     version: Version
