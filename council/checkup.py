@@ -211,7 +211,7 @@ def _way_in(preset: Preset, finding: Finding, participant: Participant, council:
     if preset.login.argv and participant.harness_profile == "native":
         ways.append(f"`{' '.join((preset.executable, *preset.login.argv))}`")
     elif preset.login.argv:
-        ways.append(f"`consilium seat login {finding.name} --council {council} --state DIR`")
+        ways.append(f"`consilium seat login {finding.name} --council {council or 'FILE'} --state DIR`")
     return "; or ".join(ways)
 
 

@@ -197,6 +197,11 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         os.write(1, b"tui-standin 1.0\n")
         return 0
+    if arguments == ["--catalog"]:
+        os.write(1, b'{"models": [{"name": "a model"}]}')
+        return 0
+    if not (Path(os.environ["HOME"]) / "catalog.json").exists():
+        return 5
     modes = set(os.environ.get("STANDIN", "").split(","))
     if "dies" in modes:
         write("cannot begin: no login\r\n")

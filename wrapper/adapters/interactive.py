@@ -227,6 +227,6 @@ class PexpectAdapter(ClientAdapter):
 
     def _put_files(self) -> None:
         try:
-            self._theirs.prepare(self._call.filled(self._terminal.files, quoted=True))
+            self._theirs.prepare({**self._derived, **self._call.filled(self._terminal.files, quoted=True)})
         except OSError as error:
             raise unusable(f"the client's own files cannot be put in order: {error}") from None
