@@ -236,7 +236,8 @@ MISTAKES = [
         '"desk/.git" = "{no}"',
         "profiles.restricted.files.desk/.git: nothing is called {no}",
     ),
-    ("antigravity", "{prompt}", "{text}", "run.form: it has to hold {prompt}, and nothing else"),
+    ("antigravity", "{prompt}", "{text}", "run.form: nothing is called {text} here; there is prompt"),
+    ("antigravity", "{prompt}", '"x"', "run.form: it has to hold {prompt}"),
     ("antigravity", '{{"event"', '{"event"', "run.form: a single { at character 1"),
 ]
 

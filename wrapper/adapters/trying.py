@@ -80,13 +80,5 @@ class Conformance(Part):
             ("restricted_files", FILE_GAPS),
         ):
             for name, template in getattr(self, table).items():
-                try:
-                    unknown = templates.names(template) - known
-                except ValueError as error:
-                    raise ValueError(f"{table}.{name}: {error}") from None
-                if unknown:
-                    offered = ", ".join(sorted(known))
-                    raise ValueError(
-                        f"{table}.{name}: nothing is called {{{min(unknown)}}} here; there is {offered}"
-                    )
+                templates.check(f"{table}.{name}", template, known)
         return self
