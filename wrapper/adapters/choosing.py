@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from consilium.config import HUMAN, PEXPECT
 from consilium.errors import UserError
-from consilium.messages import Meta
+from consilium.messages import MAX_LABEL, Meta
 from wrapper.adapters.client import ClientAdapter
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
@@ -39,8 +39,6 @@ log = logging.getLogger("consilium.seat")
 MODEL_URL = "CONSILIUM_MODEL_URL"
 """The variable by which presets know the model server. From outside it names one of somebody's own; the
 embedded one comes by ``--model-url``."""
-
-LABEL_CHARS = 200
 
 
 class Choice:
@@ -146,7 +144,7 @@ async def _program(
     values = preset.complete(_settings(choice, preset))
     version = await adapter.version()
     if doubt := preset.version.doubt(version):
-        said = clean_line(version, LABEL_CHARS)
+        said = clean_line(version, MAX_LABEL)
         log.warning("%s %s %s; watch its first turns", preset.executable, said, doubt)
     meta = Meta(
         brand=_label(preset.brand),
@@ -194,4 +192,4 @@ def _check_model(participant: Participant, preset: Preset, *, embedded: bool) ->
 
 
 def _label(text: str | None) -> str | None:
-    return None if text is None else clean_line(text, LABEL_CHARS)
+    return None if text is None else clean_line(text, MAX_LABEL)
