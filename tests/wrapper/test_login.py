@@ -27,6 +27,7 @@ case "$*" in
   "auth login")
     [ -t 0 ] && [ -t 1 ] || exit 9
     env | grep -q ^OTHERS= && exit 8
+    [ "$TERM" = xterm-direct ] || exit 7
     printf 'Paste code: '; read -r code
     [ "$code" = good ] || exit 3
     echo "$code" > "$CLAUDE_CONFIG_DIR/login"
@@ -57,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 def log_in(folder: Path, code: str) -> tuple[int, str]:
     argv = ["-m", "consilium", "seat", "login", "ada", "--council", "council.yaml", "--state", "state"]
     path = f"{folder / 'bin'}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "OTHERS": "secret"}
+    environment = {**os.environ, "PATH": path, "OTHERS": "secret", "TERM": "xterm-direct"}
     person = pexpect.spawn(sys.executable, argv, cwd=folder, env=environment, timeout=20, encoding="utf-8")
     try:
         person.expect_exact("Paste code: ")
