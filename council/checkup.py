@@ -20,7 +20,7 @@ from consilium.errors import AdapterFault, UserError
 from council.builtin import EMBEDDED_PRESET
 from wrapper.adapters.choosing import Choice, program, project
 from wrapper.adapters.native import NativeAdapter
-from wrapper.adapters.presets import load_person, load_preset
+from wrapper.adapters.presets import load_person, load_preset, own_presets
 from wrapper.isolation import launcher
 from wrapper.isolation.confinement import PLAIN
 from wrapper.login import entry
@@ -136,10 +136,10 @@ async def examine(
     Without a ``council`` file it is no seat's, and what a seat would set is not missing.
     """
     if participant.adapter == HUMAN:
-        load_person(participant.preset)
+        load_person(participant.preset, own_presets(council))
         finding.program, finding.login = PERSON, "not needed"
         return
-    preset = load_preset(participant.preset)
+    preset = load_preset(participant.preset, own_presets(council))
     finding.preset, finding.program = preset.name, preset.executable
     finding.known_good, finding.profiles = preset.version.known_good or "", tuple(preset.profiles)
     unset = _unset(preset, participant)

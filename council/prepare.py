@@ -21,7 +21,7 @@ from council.startup import HOST, MODEL_URL, Job, speaks_openai
 from council.workspace import Workspace, default_folder
 from pki.terms import CA_FOLDER
 from wrapper.adapters.choosing import project
-from wrapper.adapters.presets import load_preset
+from wrapper.adapters.presets import load_preset, own_presets
 from wrapper.roles import find_role
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ PORTS = ("control", "data", "admin", "metrics")
 def prepare(options: argparse.Namespace) -> Job:
     """Check everything, then make the debate's folder. Raises `UserError`."""
     council = _council(options)
-    _check_seats(council)
+    _check_seats(council, own_presets(options.file))
     council = _with_projects(council, options.file)
     roles = [
         find_role(seat.role, council_file=options.file).path for seat in council.participants if seat.role
@@ -53,7 +53,7 @@ def prepare(options: argparse.Namespace) -> Job:
         model_file()
     moment = time.strftime(MOMENT)
     folder = options.dir or default_folder(DEBATES, time=moment, topic=council.topic)
-    return Job(council, ports, Workspace.create(folder, council, roles), endpoint)
+    return Job(council, ports, Workspace.create(folder, council, roles, own_presets(options.file)), endpoint)
 
 
 def _council(options: argparse.Namespace) -> Council:
@@ -105,7 +105,7 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value not in (None, {})}
 
 
-def _check_seats(council: Council) -> None:
+def _check_seats(council: Council, presets: Path | None) -> None:
     seated = {seat.name for seat in council.participants}
     if not seated:
         raise UserError("nobody is to be seated", hint="name participants in the file, or give --seats N")
@@ -120,7 +120,7 @@ def _check_seats(council: Council) -> None:
             hint="take them out of the file, or hold it in processes of its own: docs/human.md",
         )
     for seat in council.participants:
-        preset = load_preset(seat.preset)
+        preset = load_preset(seat.preset, presets)
         if seat.adapter == PEXPECT:
             preset.in_terminal(seat.harness_profile)
     if strangers := sorted(council.roster.awaited - seated):

@@ -19,7 +19,7 @@ from consilium.errors import AdapterFault, UserError
 from consilium.settings import load_council, participant_of
 from wrapper.adapters.choosing import Choice, program, project
 from wrapper.adapters.native import NativeAdapter
-from wrapper.adapters.presets import load_preset
+from wrapper.adapters.presets import load_preset, own_presets
 from wrapper.clean import clean_line
 from wrapper.isolation.confinement import add_options, confinement
 from wrapper.sandbox import Bounds
@@ -116,7 +116,7 @@ def main(argv: list[str]) -> int:
     if participant.adapter == HUMAN:
         raise UserError(f"{options.name} is a person, who has no client to log in")
     confined = confinement(options, participant.isolation, os.environ)
-    preset = load_preset(participant.preset)
+    preset = load_preset(participant.preset, own_presets(options.council))
     adapter = program(
         Choice(
             participant,

@@ -30,6 +30,7 @@ from consilium.settings import load_council, participant_of
 from consilium.tls import client_context
 from wrapper import login
 from wrapper.adapters.choosing import MODEL_URL, Choice, client, project
+from wrapper.adapters.presets import own_presets
 from wrapper.clean import clean_line
 from wrapper.events import Outcome
 from wrapper.human.choosing import add_person_options, with_person_options
@@ -184,6 +185,7 @@ async def _live(options: argparse.Namespace) -> End:
             council.limits,
             confined,
             state=options.state.absolute(),
+            presets=own_presets(options.council),
             model_url=options.model_url,
             cwd=project(participant, options.council),
             brief=prompt,

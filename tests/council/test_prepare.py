@@ -14,6 +14,7 @@ from council import builtin
 from council import prepare as prepare_module
 from council.prepare import prepare
 from council.up import parser
+from wrapper.adapters import presets
 from wrapper.adapters.choosing import project
 
 if TYPE_CHECKING:
@@ -74,6 +75,22 @@ def test_a_native_client_works_where_its_file_says_and_never_among_the_keys_of_t
     kept = prepared("-f", write(LEAST + seats)).space.council
     works_in = [project(seat, kept) for seat in load_council(kept).participants]
     assert works_in == [Path.cwd() / "project", Path.cwd(), None]
+
+
+def test_a_preset_beside_the_file_is_found_and_goes_along() -> None:
+    Path("presets").mkdir()
+    text = (Path(presets.__file__).parents[1] / "presets" / "llm.toml").read_text()
+    Path("presets/mine.toml").write_text(text.replace('name = "llm"', 'name = "mine"'))
+    file = write(LEAST + "participants: [{name: a, preset: mine}]\n")
+    kept = prepared("-f", file).space.council
+    assert presets.load_preset("mine", presets.own_presets(kept)).brand == "llm"
+    assert presets.own_presets(None) is None
+
+
+def test_a_preset_that_nobody_has_is_refused() -> None:
+    assert "there is no preset called 'mine'" in refusal(
+        "-f", write(LEAST + "participants: [{name: a, preset: mine}]\n")
+    )
 
 
 def test_a_project_that_is_not_there_is_refused() -> None:

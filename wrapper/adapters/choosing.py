@@ -45,8 +45,9 @@ class Choice:
     """What there is to choose by. Each factory takes what it needs of it.
 
     ``state`` is the folder of the seat's chat, as an absolute path: the client has another working directory.
-    ``model_url`` is where the embedded model is served, ``cwd`` the project of a native harness, ``brief``
-    the point of view for who is no program and reads no system prompt. A person has no confinement.
+    ``presets`` is the folder of a council's own, ``model_url`` where the embedded model is served, ``cwd``
+    the project of a native harness, ``brief`` the point of view for who is no program and reads no system
+    prompt. A person has no confinement.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Choice:
         confined: Confinement | None,
         *,
         state: Path,
+        presets: Path | None = None,
         model_url: str | None = None,
         cwd: Path | None = None,
         brief: str | None = None,
@@ -64,6 +66,7 @@ class Choice:
         self.limits = limits
         self.confined = confined
         self.state = state
+        self.presets = presets
         self.model_url = model_url
         self.cwd = cwd
         self.brief = brief
@@ -91,14 +94,14 @@ async def client(choice: Choice) -> Made:
 
 
 async def _native(choice: Choice) -> Made:
-    return await _program(choice, NativeAdapter, load_preset(choice.participant.preset))
+    return await _program(choice, NativeAdapter, load_preset(choice.participant.preset, choice.presets))
 
 
 async def _pexpect(choice: Choice) -> Made:
     """A screen tells no counters, whatever the client tells elsewhere."""
     from wrapper.adapters.interactive import PexpectAdapter  # noqa: PLC0415 - other seats need no emulator
 
-    preset = load_preset(choice.participant.preset)
+    preset = load_preset(choice.participant.preset, choice.presets)
     adapter, meta = await _program(choice, PexpectAdapter, preset)
     return adapter, meta.model_copy(update={"reports_usage": False})
 
@@ -162,7 +165,7 @@ async def _program(
 async def _human(choice: Choice) -> Made:
     """A person has no model, no harness and no isolation, and their turns take no tokens (§3.3.B)."""
     participant = choice.participant
-    preset = load_person(participant.preset)
+    preset = load_person(participant.preset, choice.presets)
     keys = keys_of(preset, participant)
     front = front_for(keys, os.environ)
     adapter = HumanAdapter(

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+OWN_PRESETS = "presets"
+
+
 class Preset(Part):
     """One client.
 
@@ -211,6 +214,12 @@ def read_preset(path: Path) -> Preset:
             f"the preset {found.name} is a person's, not a client's", hint="it goes with adapter: human"
         )
     return found
+
+
+def own_presets(council_file: Path | None) -> Path | None:
+    """The folder `presets/` beside a council file, where it has presets of its own."""
+    folder = None if council_file is None else council_file.parent / OWN_PRESETS
+    return folder if folder is not None and folder.is_dir() else None
 
 
 def preset_names() -> list[str]:

@@ -18,7 +18,7 @@ from anyio.abc import SocketAttribute, SocketListener
 from consilium.config import HUMAN
 from consilium.errors import UserError
 from consilium.settings import load_council
-from wrapper.adapters.presets import load_preset
+from wrapper.adapters.presets import load_preset, own_presets
 from wrapper.egress.counting import Counts, served
 from wrapper.egress.proxy import Proxy
 from wrapper.egress.request import is_host
@@ -115,7 +115,7 @@ def allowed(council: Path | None, presets: Iterable[str], hosts: Iterable[str]) 
                 f"--allow {host}: no host's full name in lower case",
                 hint="an address, a pattern, a port or a part of a name cannot be allowed",
             )
-    found = {host for name in names for host in load_preset(name).network.hosts}
+    found = {host for name in names for host in load_preset(name, own_presets(council)).network.hosts}
     return frozenset(found.union(plain))
 
 

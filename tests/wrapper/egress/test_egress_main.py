@@ -30,7 +30,7 @@ def test_what_is_allowed_comes_from_council_presets_and_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Known:
-        def __init__(self, name: str) -> None:
+        def __init__(self, name: str, _own: Path | None) -> None:
             self.network = self
             self.hosts = (f"api.{name}.test",)
 
@@ -38,6 +38,15 @@ def test_what_is_allowed_comes_from_council_presets_and_hosts(
     (tmp_path / "council.yaml").write_text(COUNCIL)
     found = egress.allowed(tmp_path / "council.yaml", ["codex"], ["proxy.example.org"])
     assert found == {"api.llm.test", "api.codex.test", "proxy.example.org"}
+
+
+def test_the_hosts_of_a_preset_beside_the_council_file_are_allowed(tmp_path: Path) -> None:
+    text = (Path(egress.__file__).parents[1] / "presets" / "llm.toml").read_text()
+    (tmp_path / "presets").mkdir()
+    own = text.replace("hosts = []", 'hosts = ["api.example.org"]')
+    (tmp_path / "presets" / "llm.toml").write_text(own)
+    (tmp_path / "council.yaml").write_text(COUNCIL)
+    assert egress.allowed(tmp_path / "council.yaml", [], []) == {"api.example.org"}
 
 
 @pytest.mark.parametrize(
