@@ -463,9 +463,17 @@ STARTERS = {
 }
 
 
-THEIRS = {"sandbox": {"subprocess"}, "probe": {"fork"}, "acp": {"subprocess"}}
-"""The last two stand in a client's place, started by the sandbox: the probe forks there to change users, and
-a bridge starts the client that it speaks with."""
+THEIRS = {"sandbox": {"subprocess"}, "probe": {"fork"}, "acp": {"subprocess"}, "console": {"pexpect"}}
+"""The probe and the bridge stand in a client's place, started by the sandbox: the probe forks there to change
+users, and a bridge starts the client that it speaks with. The console's is a line to a terminal that is open."""
+
+
+def test_the_console_takes_of_pexpect_what_starts_nothing() -> None:
+    tree = ast.parse((ROOM / "terminal" / "console.py").read_text())
+    taken = {ast.unparse(node) for node in ast.walk(tree) if "pexpect" in ast.unparse(node)}
+    used = {one for one in taken if one.startswith("pexpect.")}
+    assert used == {"pexpect.TIMEOUT", "pexpect.EOF"}
+    assert "from pexpect.fdpexpect import fdspawn" in taken
 
 
 @pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.stem)
