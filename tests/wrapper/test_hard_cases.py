@@ -46,9 +46,12 @@ def program(path: Path, script: str) -> None:
 # --- a gigabyte --------------------------------------------------------------------------------------
 
 GIGABYTE = 'yes "nobody could read all of this" | head -c 1073741824'
+_PIECES = ("unreadable_answer", "yes", "more than 1,000,000 pieces")
 FLOODS = {
     "an answer": (GIGABYTE, "answer_too_large", "yes", "more than 16777216 bytes"),
     "errors": (f"{GIGABYTE} >&2; echo no such key >&2; exit 1", "client_error", "maybe", "no such key"),
+    "brackets": ("printf '['; yes '[],' | tr -d '\\n' | head -c 16000000; echo '0]'", *_PIECES),
+    "objects": ("printf '['; yes '{\"\":0},' | tr -d '\\n' | head -c 15999998; echo '0]'", *_PIECES),
 }
 
 
