@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 OWN_PRESETS = "presets"
+"""The folder beside a council file in which presets of its own stand."""
 
 
 class Preset(Part):
