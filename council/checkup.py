@@ -111,7 +111,12 @@ def check_seat(participant: Participant, council: Path, machine: Machine) -> Ite
     """What a seat of the file ``council`` lacks beside its client."""
     for name in participant.env:
         if not os.environ.get(name):
-            yield Trouble(f"the variable {name} is not set, which env passes on", f"export {name}=...")
+            weight: Literal["missing", "note"] = (
+                "note" if load_preset(participant.preset).takes_as_login(name) else "missing"
+            )  # another login serves as well: whether there is one is looked at
+            yield Trouble(
+                f"the variable {name} is not set, which env passes on", f"export {name}=...", weight
+            )
     if participant.harness_profile == "native" and participant.adapter != HUMAN:
         folder = council.absolute().parent / (participant.cwd or "")
         if not folder.is_dir():
@@ -213,7 +218,9 @@ def _way_in(preset: Preset, finding: Finding, participant: Participant, council:
     assert preset.login is not None
     ways = []
     if preset.login.variables:
-        ways.append(f"set {preset.login.variables[0]}, and name it in the participant's `env`")
+        key = preset.login.variables[0]
+        named = "" if key in participant.env else ", and name it in the participant's `env`"
+        ways.append(f"set {key}{named}")
     if preset.login.argv and participant.harness_profile == "native":
         ways.append(f"`{' '.join((preset.executable, *preset.login.argv))}`")
     elif preset.login.argv:

@@ -144,6 +144,11 @@ async def _program(
             if tried
             else "was never run with its preset, which is written from its documentation",
         )
+    if unset := [name for name in participant.env if not choice.environment.get(name)]:
+        log.warning(
+            "%s is not set, which env passes on: without a login of its own, the client cannot be used",
+            " and ".join(unset),
+        )
     meta = Meta(
         brand=_label(preset.brand),
         model=_label(values.get("model")),
