@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from consilium.config import HUMAN, Limits
+from consilium.config import HUMAN, PEXPECT, Limits
 from consilium.errors import AdapterFault, UserError
 from council.builtin import EMBEDDED_PRESET
 from wrapper.adapters.choosing import Choice, program
@@ -117,6 +117,11 @@ def check_seat(participant: Participant, council: Path, machine: Machine) -> Ite
             yield Trouble(
                 f"the variable {name} is not set, which env passes on", f"export {name}=...", weight
             )
+    if participant.adapter == PEXPECT:
+        try:
+            load_preset(participant.preset).in_terminal(participant.harness_profile)
+        except UserError as error:
+            yield Trouble(error.message, error.hint)
     if participant.harness_profile == "native" and participant.adapter != HUMAN:
         folder = council.absolute().parent / (participant.cwd or "")
         if not folder.is_dir():

@@ -196,6 +196,25 @@ def test_the_seats_of_a_council_file_are_looked_at_as_they_are(
     ]
 
 
+def test_a_client_that_cannot_be_used_in_a_terminal_is_said_as_it_is_at_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "council.yaml"
+    file.write_text(
+        COUNCIL
+        + """\
+  - {name: ada, preset: gemini, adapter: pexpect}
+  - {name: bob, preset: codex, adapter: pexpect}
+  - {name: eva, preset: claude, adapter: pexpect}
+"""
+    )
+    machine = Machine(landlock=4, nft=True, docker=True)
+    told = [list(checkup.check_seat(seat, file, machine)) for seat in load_council(file).participants]
+    assert [[trouble.what for trouble in troubles] for troubles in told] == [
+        ["the client gemini cannot be used in a terminal: its preset has no [terminal]"],
+        ["the client codex has no harness profile restricted in a terminal"],
+        [],
+    ]
+
+
 def test_strict_isolation_needs_what_it_needs(tmp_path: Path) -> None:
     file = tmp_path / "council.yaml"
     file.write_text(COUNCIL + "  - {name: bob, preset: llm, isolation: strict}\n")
