@@ -20,6 +20,7 @@ from council.model import model_file
 from council.startup import HOST, MODEL_URL, Job, speaks_openai
 from council.workspace import Workspace, default_folder
 from pki.terms import CA_FOLDER
+from wrapper.adapters.choosing import project
 from wrapper.adapters.presets import load_preset
 from wrapper.roles import find_role
 
@@ -38,6 +39,7 @@ def prepare(options: argparse.Namespace) -> Job:
     """Check everything, then make the debate's folder. Raises `UserError`."""
     council = _council(options)
     _check_seats(council)
+    council = _with_projects(council, options.file)
     roles = [
         find_role(seat.role, council_file=options.file).path for seat in council.participants if seat.role
     ]
@@ -67,6 +69,25 @@ def _council(options: argparse.Namespace) -> Council:
             hint="leave out --seats and --roles, or leave out the file",
         )
     return load_council(options.file, {**overrides, "participants": _seats(options)})
+
+
+def _with_projects(council: Council, file: Path | None) -> Council:
+    """``council`` with every project named in full, as it is seen from ``file``.
+
+    Seats read a copy, which lies among the debate's keys: no client shall work there. Raises `UserError`.
+    """
+    if file is None:
+        return council
+    seats = []
+    for seat in council.participants:
+        folder = project(seat, file)
+        if folder is not None and not folder.is_dir():
+            raise UserError(
+                f"{seat.name}: cwd: {folder} is not a folder",
+                hint="make it, or name another: cwd is seen from the council file",
+            )
+        seats.append(seat if folder is None else seat.model_copy(update={"cwd": str(folder)}))
+    return council.model_copy(update={"participants": tuple(seats)})
 
 
 def _seats(options: argparse.Namespace) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@
    signal it: it is ended by a process that runs as that user, and takes along whatever left the session. Not
    even our death may signal it then (the kernel asks whether we might have): the container ends with us, and
    it with the container.
+5. That a client could not be started is believed of whoever starts it: by a name that is made up for one run,
+   and gone from memory and ``/proc`` once the client is there. A client cannot say it of itself.
 
 A run is blocking code in a thread of its own: the thread that starts the client has to outlive it, or the
 kernel would take that thread's end for ours.
@@ -77,6 +79,9 @@ _CANNOT_RUN = (126, 127)
 
 _SHELL = "/bin/sh"
 
+LAUNCHER = "launcher"
+"""What the launcher calls itself in a terminal, where a person reads it."""
+
 _OURS = tuple(dict.fromkeys((sys.prefix, sys.base_prefix, str(Path(__file__).parent))))
 """Where the interpreter is, and what it runs in a client's place."""
 
@@ -87,7 +92,7 @@ class Command:
 
     ``argv[0]`` is looked up in the ``PATH`` of ``env``. A prompt belongs into ``stdin``: other users of the
     machine can read ``argv``, and it is short. ``alone``: nothing else of the client's user shall be left
-    either; a guest beside a client at work is not alone.
+    either; a guest beside a client at work is not alone. ``bridged``: what is started is a bridge.
     """
 
     argv: tuple[str, ...]
@@ -96,6 +101,7 @@ class Command:
     stdin: bytes = field(default=b"", repr=False)
     confinement: Confinement = PLAIN
     alone: bool = True
+    bridged: bool = False
 
     def __post_init__(self) -> None:
         """Refuse to hand a client anything of ours (§3.3.A)."""
@@ -195,9 +201,9 @@ async def _ring_when_cancelled(alarm: int, *, task_status: anyio.abc.TaskStatus[
 def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | AdapterFault:
     """Start, exchange, end. Refusals to start are returned: a task group would wrap what is raised."""
     began = time.monotonic()
-    mark = secrets.token_hex(16)
+    mark, starter = secrets.token_hex(16), secrets.token_hex(16)
     try:
-        process = _start(command, mark, subprocess.PIPE)
+        process = _start(command, mark, subprocess.PIPE, starter=starter)
     except AdapterFault as fault:
         return fault
     exchange = Exchange(process, command.stdin, bounds, alarm)
@@ -207,17 +213,23 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
         left_behind = _end(process, mark, command)
         exchange.close()
     errors = exchange.stderr.value()
-    said = errors.decode("utf-8", "replace").strip()
-    who, _, reason = said.partition(": ")
-    if process.returncode in _CANNOT_RUN and who in launch.LAUNCHERS:
-        why = clean_line(reason, REASON_CHARS)
-        # A bridge stands in the client's place, and names it.
-        return _not_started(why if who == launch.BRIDGE else f"{command.argv[0]} cannot be run: {why}")
+    if process.returncode in _CANNOT_RUN and (why := _why_not(command, errors, starter)):
+        return _not_started(why)
     output = bytes(memoryview(exchange.stdout)[: bounds.output_bytes])
     seconds = time.monotonic() - began
     return Completed(
         process.returncode, output, errors, exchange.stopped, left_behind, seconds, exchange.first_byte
     )
+
+
+def _why_not(command: Command, errors: bytes, starter: str) -> str | None:
+    """Why the client was not started, if ``errors`` begin with what ``starter``, or a bridge, says."""
+    who, _, said = errors.decode("utf-8", "replace").partition(": ")
+    reason = clean_line(said, REASON_CHARS)
+    if who == starter:
+        return f"{command.argv[0]} cannot be run: {reason}"
+    # A bridge has an exit code of its own, whatever its client does; and it names the client.
+    return reason if command.bridged and who == launch.BRIDGE else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,19 +284,21 @@ def _start(
     front: tuple[str, ...] = (),
     terminal: str | None = None,
     session: bool = True,
+    starter: str = "",
 ) -> subprocess.Popen[bytes]:
     """Start ``command`` with ``stream`` as its three standard ones (None: ours), behind ``front``.
 
-    ``session``: in one of its own.
+    ``session``: in one of its own. ``starter`` is the name of whoever says that the client cannot be started.
     """
     name, *rest = command.argv
     client = shutil.which(name, path=command.env.get("PATH", os.defpath))
     if client is None:
         raise _not_started(f"{name} is not installed, or not on the PATH that the client gets")
-    prefix = (*front, *_prefix(command, terminal))
+    prefix = (*front, *_prefix(command, terminal, starter))
     try:
         return subprocess.Popen(  # noqa: S603 - no shell; what runs is the preset's choice
-            [*prefix, client, *rest],
+            [starter or prefix[0], *prefix[1:], client, *rest],
+            executable=prefix[0],
             stdin=stream,
             stdout=stream,
             stderr=stream,
@@ -299,7 +313,7 @@ def _start(
         raise _not_started(f"{name} cannot be started: {error}") from error
 
 
-def _prefix(command: Command, terminal: str | None) -> tuple[str, ...]:
+def _prefix(command: Command, terminal: str | None, starter: str) -> tuple[str, ...]:
     """What stands before the client's own command line; ``terminal`` is the name of the one that it gets."""
     client = command.confinement.client
     setpriv = _tool("setpriv")
@@ -315,7 +329,7 @@ def _prefix(command: Command, terminal: str | None) -> tuple[str, ...]:
     )
     return (
         *launch.other_user(client.user, prlimit=_tool("prlimit"), setpriv=setpriv),
-        *launch.behind(reach, python=sys.executable, launcher=launcher.__file__),
+        *launch.behind(reach, python=sys.executable, launcher=launcher.__file__, name=starter or LAUNCHER),
     )
 
 

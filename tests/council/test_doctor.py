@@ -98,6 +98,17 @@ def test_a_client_that_is_logged_in_is_usable(programs: Path, capsys: pytest.Cap
     assert machine["nft"] == bool(shutil.which("nft"))
 
 
+def test_a_client_that_nobody_here_has_run_is_told_as_that(
+    programs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (programs / "agy").write_text("#!/bin/sh\necho 1.2.14\n")
+    (programs / "agy").chmod(0o755)
+    assert doctor.main(["antigravity"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "agy 1.2.14 profiles" in words
+    assert "1.2.14 was never run with its preset, which is written from its documentation" in words
+
+
 def test_a_client_without_a_login_is_told_both_ways(
     programs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,7 +145,7 @@ def test_a_client_that_hangs_when_it_is_asked_is_unknown(
     ("version", "usable", "words"),
     [
         ("2.1.100 (Claude Code)", False, "claude 2.1.100 is too old; it has to be 2.1.332 at least"),
-        ("99.0 (Claude Code)", True, "99.0 is newer than 2.1.332, the last that was tried"),
+        ("99.0 (Claude Code)", True, "99.0 is newer than 2.1.332, the last that was tried with it"),
         ("hello", False, "claude --version says no version: hello"),
     ],
 )

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from consilium.errors import UserError
+from consilium.settings import load_council
 from council import builtin
 from council import prepare as prepare_module
 from council.prepare import prepare
 from council.up import parser
+from wrapper.adapters.choosing import project
 
 if TYPE_CHECKING:
     from consilium.config import Council
@@ -90,6 +92,24 @@ def test_a_native_client_may_have_a_login_in_the_place_of_its_key(monkeypatch: p
     assert "there is no value for OTHER (env of a)" in refusal(
         "-f", write(LEAST + f"participants: [{seat % ', OTHER'}]\n")
     )
+
+
+def test_a_native_client_works_where_its_file_says_and_never_among_the_keys_of_the_debate() -> None:
+    Path("project").mkdir()
+    native = "preset: llm, harness_profile: native"
+    listed = f"{{name: a, {native}, cwd: project}}, {{name: b, {native}}}, {{name: c, preset: llm}}"
+    seats = f"participants: [{listed}]\n"
+    kept = prepared("-f", write(LEAST + seats)).space.council
+    works_in = [project(seat, kept) for seat in load_council(kept).participants]
+    assert works_in == [Path.cwd() / "project", Path.cwd(), None]
+
+
+def test_a_project_that_is_not_there_is_refused() -> None:
+    seats = "participants: [{name: a, preset: llm, harness_profile: native, cwd: gone}]\n"
+    said = refusal("-f", write(LEAST + seats))
+    assert f"a: cwd: {Path.cwd() / 'gone'} is not a folder" in said
+    seats = "participants: [{name: a, preset: llm, cwd: gone}]\n"
+    assert "cwd is for harness_profile: native" in refusal("-f", write(LEAST + seats))
 
 
 def test_the_knobs_reach_the_council() -> None:

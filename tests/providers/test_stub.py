@@ -217,8 +217,10 @@ def test_acts_can_be_ordered_request_by_request(api: Talker) -> None:
     with pytest.raises(RefusedError):
         api.ask("hello")
     assert api.ask("hello").endswith("hello")
-    with pytest.raises(AssertionError, match="cannot do nonsense"):
+    with pytest.raises(ValueError, match="cannot do nonsense"):
         api.stub.will("nonsense")
+    with pytest.raises(TimeoutError, match="2 model requests in 0 s"):
+        api.stub.wait_for_turns(3, 0)
 
 
 def test_what_is_no_act_is_text(api: Talker) -> None:

@@ -486,7 +486,7 @@ def test_a_variable_that_is_not_set_names_no_files(bridge: Bridge) -> None:
 
 
 async def run(bridge: Bridge, argv: tuple[str, ...], seconds: float = 20) -> sandbox.Completed:
-    command = sandbox.Command(argv=argv, env=bridge.env, cwd=bridge.folder, stdin=b"hello")
+    command = sandbox.Command(argv=argv, env=bridge.env, cwd=bridge.folder, stdin=b"hello", bridged=True)
     return await sandbox.run(command, sandbox.Bounds(overall=seconds))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -254,7 +254,7 @@ def test_a_copy_that_was_cut_off_is_none(begun: Belongings, monkeypatch: pytest.
 
     after = take_turn(begun)
     with monkeypatch.context() as patched:
-        patched.setattr(shutil, "copyfile", killed)
+        patched.setattr(keeper, "_copy_file", killed)
         with pytest.raises(OSError, match="no more"):
             begun.prepare({}, Undo(CHAT, "t1", "t2"))
     begun.prepare({}, Undo(CHAT, "t1", "t2"))
@@ -267,7 +267,7 @@ def test_undoing_that_was_cut_off_is_done_again(begun: Belongings, monkeypatch: 
 
     take_turn(begun)
     with monkeypatch.context() as patched:
-        patched.setattr(shutil, "copyfile", killed)
+        patched.setattr(keeper, "_copy_file", killed)
         with pytest.raises(OSError, match="no more"):
             begun.prepare({}, Undo(CHAT, None, "t2"))
     begun.prepare({}, Undo(CHAT, None, "t2"))
@@ -297,3 +297,58 @@ def test_a_file_in_a_folder_has_its_folder_made_and_no_link_is_followed(
     place.prepare({"deep/er/file": "text"})
     assert (place.home / "deep" / "er" / "file").read_text() == "text"
     assert list(outside.iterdir()) == []
+
+
+def test_a_file_that_only_seems_to_be_large_is_not_copied(begun: Belongings) -> None:
+    take_turn(begun)
+    os.truncate(begun.home / "chats" / "2.db", 1 << 40)
+    begun.prepare({}, Undo(CHAT, None, "t2"))
+    assert chat(begun) == {"chats/1.db": "one turn", "other": "changed"}
+    take_turn(begun)
+    os.truncate(begun.home / "chats" / "2.db", 1 << 40)
+    with pytest.raises(OSError, match=r"more than 256 MiB are to be copied; the largest is .*2\.db"):
+        begun.prepare({}, Undo(CHAT, "t2", "t3"))
+    assert sum(path.stat().st_blocks for path in begun.home.rglob("*")) < 1024
+
+
+def test_what_is_planted_among_the_copies_is_not_copied_without_end(begun: Belongings) -> None:
+    take_turn(begun)
+    (planted := begun.home / keeper.COPIES / "t1" / "chats" / "3.db").touch()
+    os.truncate(planted, 1 << 40)
+    with pytest.raises(OSError, match="256 MiB"):
+        begun.prepare({}, Undo(CHAT, None, "t2"))
+    planted.unlink()
+    begun.prepare({}, Undo(CHAT, None, "t2"))
+    assert chat(begun) == {"chats/1.db": "one turn", "other": "changed"}
+
+
+def test_files_without_number_are_not_copied(begun: Belongings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "MAX_FILES", 9)
+    for number in range(10, 18):
+        (begun.home / "chats" / f"{number}.db").touch()
+    begun.prepare({}, Undo(CHAT, "t1", "t2"))
+    (begun.home / "chats" / "18.db").touch()
+    with pytest.raises(OSError, match="more than 9 files"):
+        begun.prepare({}, Undo(CHAT, "t2", "t3"))
+
+
+def test_a_file_that_grows_while_it_is_read_is_copied_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "from").write_bytes(b"0123456789")
+    keeper._copy_file(tmp_path / "from", tmp_path / "to", 4)
+    assert (tmp_path / "to").read_bytes() == b"0123"
+
+
+def test_folders_in_folders_without_end_are_an_error_and_no_bug(begun: Belongings) -> None:
+    (folder := begun.home / "mine.json").mkdir()
+    at = os.open(folder, os.O_RDONLY)
+    try:
+        for _ in range(2 * sys.getrecursionlimit()):
+            os.mkdir("d", dir_fd=at)
+            below = os.open("d", os.O_RDONLY, dir_fd=at)
+            os.close(at)
+            at = below
+        with pytest.raises(OSError, match="nested too deep"):
+            begun.prepare({"mine.json": "{}"})
+    finally:
+        os.close(at)
+        subprocess.run(["rm", "-rf", folder], check=True)

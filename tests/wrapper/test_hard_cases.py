@@ -46,9 +46,12 @@ def program(path: Path, script: str) -> None:
 # --- a gigabyte --------------------------------------------------------------------------------------
 
 GIGABYTE = 'yes "nobody could read all of this" | head -c 1073741824'
+_PIECES = ("unreadable_answer", "yes", "more than 1,000,000 pieces")
 FLOODS = {
     "an answer": (GIGABYTE, "answer_too_large", "yes", "more than 16777216 bytes"),
     "errors": (f"{GIGABYTE} >&2; echo no such key >&2; exit 1", "client_error", "maybe", "no such key"),
+    "brackets": ("printf '['; yes '[],' | tr -d '\\n' | head -c 16000000; echo '0]'", *_PIECES),
+    "objects": ("printf '['; yes '{\"\":0},' | tr -d '\\n' | head -c 15999998; echo '0]'", *_PIECES),
 }
 
 
@@ -256,11 +259,19 @@ async def test_output_that_is_none_is_shown_clean(says: Says, tmp_path: Path) ->
     assert harmless(fault.detail)
 
 
-async def test_a_reason_not_to_run_is_shown_clean(says: Says, tmp_path: Path) -> None:
+async def test_a_client_that_says_it_was_not_started_may_have_the_prompt(says: Says, tmp_path: Path) -> None:
     (tmp_path / "err").write_bytes(b"setpriv: " + HOSTILE.encode("utf-8", "surrogatepass"))
     program(tmp_path / "claude", f"cat {tmp_path}/err >&2; exit 127")
     fault = await fault_of(says.seat, "Well?")
-    assert fault.fault is Fault.START_FAILED
+    assert (fault.fault, fault.prompt_sent) == (Fault.CLIENT_ERROR, PromptSent.MAYBE)
+    assert harmless(fault.detail)
+
+
+async def test_a_reason_not_to_run_is_shown_clean(says: Says, tmp_path: Path) -> None:
+    (tmp_path / "claude").write_bytes(b"#!/no/\x1b[31m/such\xe2\x80\xaeone\n")
+    (tmp_path / "claude").chmod(0o700)
+    fault = await fault_of(says.seat, "Well?")
+    assert (fault.fault, fault.prompt_sent) == (Fault.START_FAILED, PromptSent.NO)
     assert harmless(fault.detail)
 
 

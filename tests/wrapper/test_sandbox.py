@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
 from wrapper.exchange import STDERR_EDGE_BYTES, Edges
+from wrapper.isolation import launcher
 from wrapper.isolation.confinement import Confinement, OtherUser
 from wrapper.isolation.launch import User
 from wrapper.remains import RUN_VARIABLE, alive, alive_of
@@ -189,15 +191,17 @@ OTHERS = Confinement(client=OtherUser(user=User(4242, 4343), home=Path("/srv/cli
 
 
 def test_a_client_of_our_own_user_inherits_none_of_our_capabilities(shell: Shell) -> None:
-    prefix = sandbox._prefix(shell("true"), None)
+    prefix = sandbox._prefix(shell("true"), None, "")
     assert {"--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"} < set(prefix)
     assert "--reuid" not in prefix
 
 
 def test_a_client_of_another_user_goes_through_every_gate(shell: Shell) -> None:
-    prefix = sandbox._prefix(replace(shell("true"), confinement=OTHERS), "/dev/pts/9")
+    prefix = sandbox._prefix(replace(shell("true"), confinement=OTHERS), "/dev/pts/9", "a-name")
     words = [Path(word).name for word in prefix]
-    assert words.index("prlimit") < words.index("setpriv") < words.index("launcher.py")
+    assert words[0] == "setpriv", "it bears a name of its own, and the first alone can be given one"
+    assert words.index("prlimit") < words.index("launcher.py")
+    assert prefix[prefix.index(launcher.__file__) + 1] == "a-name"
     assert prefix[prefix.index("--reuid") + 1 :][:3] == ("4242", "--regid", "4343")
     reach = json.loads(prefix[-2])
     assert (reach["fenced"], reach["cwd"]) == (True, str(shell("true").cwd))
@@ -270,6 +274,42 @@ async def test_a_client_whose_interpreter_is_missing_cannot_be_started(shell: Sh
 
 async def test_a_client_that_exits_like_a_failed_start_is_not_taken_for_one(shell: Shell) -> None:
     assert (await sandbox.run(shell("echo oops >&2; exit 127"), SOON)).returncode == 127
+
+
+@pytest.mark.parametrize(
+    "who", ["setpriv", "prlimit", "launcher", "bridge", "$0", "$(tr '\\0' ' ' <environ)"]
+)
+@pytest.mark.parametrize("code", [126, 127])
+async def test_a_client_cannot_say_of_itself_that_it_was_not_started(
+    shell: Shell, who: str, code: int
+) -> None:
+    script = f"cd /proc/self; printf '%s: failed to execute\\n' \"{who}\" >&2; exit {code}"
+    assert (await sandbox.run(shell(script), SOON)).returncode == code
+
+
+async def test_nothing_in_the_client_s_place_tells_who_started_it(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+    made_up = secrets.token_hex
+
+    def made(size: int) -> str:
+        names.append(made_up(size))
+        return names[-1]
+
+    monkeypatch.setattr(secrets, "token_hex", made)
+    seen = "cat /proc/self/environ /proc/self/cmdline /proc/self/comm /proc/$$/cmdline /proc/$$/comm"
+    done = await sandbox.run(shell(seen), SOON)
+    mark, starter = names
+    assert mark.encode() in done.stdout
+    assert starter.encode() not in done.stdout
+
+
+async def test_a_bridge_says_that_its_client_could_not_be_started(shell: Shell) -> None:
+    script = "echo 'bridge: agent is not installed' >&2; exit 127"
+    with pytest.raises(AdapterFault, match=r"^agent is not installed$") as fault:
+        await sandbox.run(replace(shell(script), bridged=True), SOON)
+    assert (fault.value.fault, fault.value.prompt_sent) == (Fault.START_FAILED, PromptSent.NO)
 
 
 async def test_a_folder_that_is_gone_is_named(shell: Shell) -> None:
@@ -460,20 +500,15 @@ STARTERS = {
     "popen",
     "posix_spawn",
     "posix_spawnp",
+    "spawn",
+    "pty_spawn",
+    "popen_spawn",
 }
 
 
 THEIRS = {"sandbox": {"subprocess"}, "probe": {"fork"}, "acp": {"subprocess"}, "console": {"pexpect"}}
-"""The probe and the bridge stand in a client's place, started by the sandbox: the probe forks there to change
-users, and a bridge starts the client that it speaks with. The console's is a line to a terminal that is open."""
-
-
-def test_the_console_takes_of_pexpect_what_starts_nothing() -> None:
-    tree = ast.parse((ROOM / "terminal" / "console.py").read_text())
-    taken = {ast.unparse(node) for node in ast.walk(tree) if "pexpect" in ast.unparse(node)}
-    used = {one for one in taken if one.startswith("pexpect.")}
-    assert used == {"pexpect.TIMEOUT", "pexpect.EOF"}
-    assert "from pexpect.fdpexpect import fdspawn" in taken
+"""Two stand in a client's place, started by the sandbox: the probe forks there to change users, and a bridge
+starts the client that it speaks with. The console takes of pexpect what reads a descriptor."""
 
 
 @pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.stem)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from consilium.config import HUMAN, PEXPECT
 from consilium.errors import UserError
-from consilium.messages import Meta
+from consilium.messages import MAX_LABEL, Meta
 from wrapper.adapters.client import ClientAdapter
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
@@ -39,8 +39,6 @@ log = logging.getLogger("consilium.seat")
 MODEL_URL = "CONSILIUM_MODEL_URL"
 """The variable by which presets know the model server. From outside it names one of somebody's own; the
 embedded one comes by ``--model-url``."""
-
-LABEL_CHARS = 200
 
 
 class Choice:
@@ -74,6 +72,17 @@ class Choice:
     def environment(self) -> dict[str, str]:
         """The wrapper's, with the model server that was named."""
         return {**os.environ, **({MODEL_URL: self.model_url} if self.model_url else {})}
+
+
+def project(participant: Participant, council_file: Path) -> Path | None:
+    """Where a native harness works (§3.3.B); a restricted one has a folder of its own. Raises `UserError`."""
+    if participant.harness_profile == "native":
+        return council_file.absolute().parent / (participant.cwd or "")
+    if participant.cwd is not None:
+        raise UserError(
+            f"{participant.name}: cwd is for harness_profile: native", hint="a restricted client has its own"
+        )
+    return None
 
 
 async def client(choice: Choice) -> Made:
@@ -134,16 +143,9 @@ async def _program(
     adapter = program(choice, adapter_class, preset)
     values = preset.complete(_settings(choice, preset))
     version = await adapter.version()
-    if preset.version.is_newer(version):
-        tried = preset.version.known_good
-        log.warning(
-            "%s %s %s; watch its first turns",
-            preset.executable,
-            clean_line(version, LABEL_CHARS),
-            f"is newer than {tried}, the last that was tried with it"
-            if tried
-            else "was never run with its preset, which is written from its documentation",
-        )
+    if doubt := preset.version.doubt(version):
+        said = clean_line(version, MAX_LABEL)
+        log.warning("%s %s %s; watch its first turns", preset.executable, said, doubt)
     if unset := [name for name in participant.env if not choice.environment.get(name)]:
         log.warning(
             "%s is not set, which env passes on: without a login of its own, the client cannot be used",
@@ -195,4 +197,4 @@ def _check_model(participant: Participant, preset: Preset, *, embedded: bool) ->
 
 
 def _label(text: str | None) -> str | None:
-    return None if text is None else clean_line(text, LABEL_CHARS)
+    return None if text is None else clean_line(text, MAX_LABEL)

@@ -118,5 +118,5 @@ class NativeAdapter(ClientAdapter):
         return prompt
 
     def _turn_command(self, arguments: Sequence[str], prompt: bytes) -> sandbox.Command:
-        command = self._command(arguments, prompt)
-        return replace(command, argv=(*bridge(self._preset), *command.argv))
+        command, front = self._command(arguments, prompt), bridge(self._preset)
+        return replace(command, argv=(*front, *command.argv), bridged=bool(front))

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from consilium.messages import MAX_COUNT, MAX_REFUSED, MAX_USD, REFUSED_CHARS
+from consilium.messages import MAX_COUNT, MAX_LABEL, MAX_REFUSED, MAX_USD, REFUSED_CHARS
 from wrapper.adapters.parts import COUNTERS
 from wrapper.adapters.places import values_at
 from wrapper.clean import clean_line, clean_text, decode_output
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from wrapper.adapters.parts import Counter
     from wrapper.adapters.places import AnswerPlaces, Json
 
-MODEL_CHARS = 200
-"""As long as a `messages.Label` may be."""
+MAX_PIECES = 1_000_000
+"""How many values and lines of JSON are taken apart at most. A client chooses what its bytes are made of: a
+pair of brackets takes more than sixty of ours, and a line takes time."""
 
 
 class Unreadable(ValueError):  # noqa: N818 - a state of the output, told as one
@@ -59,6 +60,9 @@ class _Output:
     def __init__(self, output: bytes, places: AnswerPlaces) -> None:
         """Raises `Unreadable`."""
         self._lines = places.lines
+        self._known: dict[str, list[Json]] = {}
+        if sum(map(output.count, (b",", b"[", b"{", b"\n"))) > MAX_PIECES:
+            raise Unreadable(f"its output is made of more than {MAX_PIECES:,} pieces")
         text = decode_output(output)
         if places.format == "json":
             self._documents = [_parsed(text)]
@@ -66,7 +70,7 @@ class _Output:
         self._documents = [document for line in _lines(text) if isinstance(document := _or_none(line), dict)]
         if not self._documents:
             raise Unreadable("its output is not lines of JSON")
-        if places.end is not None and next(self._known_as(places.end), None) is None:
+        if places.end is not None and not self._known_as(places.end):
             raise Unreadable(f"its output breaks off: there is no {places.end} line")
 
     def at(self, place: str | None) -> Json:
@@ -100,10 +104,16 @@ class _Output:
             for document in self._known_as(name) if name else self._documents:
                 yield document, slash + pointer
 
-    def _known_as(self, name: str) -> Iterator[Json]:
-        for document in self._documents:
-            if all(values_at(document, at) == [value] for at, value in self._lines[name].items()):
-                yield document
+    def _known_as(self, name: str) -> list[Json]:
+        """The lines of that name. Many places are in the same ones: they are looked for once."""
+        if name not in self._known:
+            signs = self._lines[name].items()
+            self._known[name] = [
+                document
+                for document in self._documents
+                if all(values_at(document, at) == [value] for at, value in signs)
+            ]
+        return self._known[name]
 
 
 def read_answer(output: bytes, places: AnswerPlaces) -> Reading:
@@ -208,4 +218,4 @@ def _amount(value: Json) -> float | None:
 
 
 def _label(value: Json) -> str | None:
-    return clean_line(value, MODEL_CHARS) or None if isinstance(value, str) else None
+    return clean_line(value, MAX_LABEL) or None if isinstance(value, str) else None

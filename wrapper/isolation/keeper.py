@@ -15,6 +15,8 @@ client may touch anyway: the wrapper of another user never looks into that folde
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 import os
 import shutil
@@ -22,10 +24,19 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 COPIES = ".consilium-before"
 """Where copies are kept, below HOME."""
+
+MAX_FILES, MAX_BYTES = 2000, 256 * 1024 * 1024
+"""What is copied at most, before a turn or after it. A client decides how much that is, and how much it only
+seems to be: a file that is all hole takes no room until it is copied."""
+
+_CHUNK = 1024 * 1024
 
 
 def main(home: Path, request: dict[str, Any]) -> int:
@@ -37,6 +48,13 @@ def main(home: Path, request: dict[str, Any]) -> int:
 
 def perform(home: Path, request: dict[str, Any]) -> bool:
     """Do what ``request`` says in ``home``; whether the proof was found. Raises `OSError`."""
+    try:
+        return _performed(home, request)
+    except RecursionError:
+        raise OSError(errno.ELOOP, f"folders are nested too deep below {home}") from None
+
+
+def _performed(home: Path, request: dict[str, Any]) -> bool:
     for name in request.get("folders", ()):
         _folder(home / name)
     if rewind := request.get("rewind"):
@@ -61,24 +79,50 @@ def _folder(path: Path) -> None:
 def _fitting(home: Path, patterns: list[str]) -> list[Path]:
     """The plain files that fit, relative to ``home``, and none that is reached by a link."""
     real = home.resolve()
-    return sorted(
-        {
-            path.relative_to(home)
-            for pattern in patterns
-            for path in home.glob(pattern)
-            if stat.S_ISREG(path.lstat().st_mode)
-            and path.parent.resolve() == real / path.parent.relative_to(home)
-        }
+    found = (
+        path.relative_to(home)
+        for pattern in patterns
+        for path in home.glob(pattern)
+        if stat.S_ISREG(path.lstat().st_mode)
+        and path.parent.resolve() == real / path.parent.relative_to(home)
     )
+    return sorted(set(_few(home, found)))
+
+
+def _few(where: Path, found: Iterator[Path]) -> Iterator[Path]:
+    """What is ``found``. Raises `OSError` at the file that is one too many."""
+    yield from itertools.islice(found, MAX_FILES)
+    if next(found, None) is not None:
+        raise OSError(errno.EFBIG, f"there are more than {MAX_FILES} files to copy below {where}")
+
+
+def _copy_files(pairs: list[tuple[Path, Path]]) -> None:
+    """Copy each first to its second. Raises `OSError` before the first one if they are too large together."""
+    sizes = [source.lstat().st_size for source, _ in pairs]
+    if sum(sizes) > MAX_BYTES:
+        largest, _ = pairs[sizes.index(max(sizes))]
+        raise OSError(
+            errno.EFBIG, f"more than {MAX_BYTES >> 20} MiB are to be copied; the largest is {largest}"
+        )
+    for (source, target), size in zip(pairs, sizes, strict=True):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _copy_file(source, target, size)
+
+
+def _copy_file(source: Path, target: Path, size: int) -> None:
+    """Copy ``size`` bytes: somebody may write to a file for as long as it is read."""
+    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as given, target.open("xb") as made:
+        while size > 0 and (piece := given.read(min(size, _CHUNK))):
+            made.write(piece)
+            size -= len(piece)
 
 
 def _copy(home: Path, patterns: list[str], name: str) -> None:
     unfinished = home / f"{COPIES}.tmp"
     _clear(unfinished)
     unfinished.mkdir()
-    for path in _fitting(home, patterns):
-        (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(home / path, unfinished / path, follow_symlinks=False)
+    _copy_files([(home / path, unfinished / path) for path in _fitting(home, patterns)])
     _clear(home / COPIES)
     (home / COPIES).mkdir()
     unfinished.rename(home / COPIES / name)
@@ -92,21 +136,23 @@ def _rewind(home: Path, patterns: list[str], claimed: str | None) -> None:
         for path in _fitting(home, patterns):
             if not (copy / path).exists():
                 (home / path).unlink()
-        for path in sorted(copy.rglob("*")):
-            if path.is_file():
-                _put_back(path, home / path.relative_to(copy))
+        _put_back(copy, home)
     _clear(home / COPIES)
 
 
-def _put_back(kept: Path, path: Path) -> None:
+def _put_back(copy: Path, home: Path) -> None:
     """Copied and not moved: whoever is killed in between begins again with the same copy."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = path.with_name(f".{path.name}.back")
-    _clear(written)
-    shutil.copyfile(kept, written, follow_symlinks=False)
-    if not path.is_symlink() and path.is_dir():
+    found = (path for path in copy.rglob("*") if stat.S_ISREG(path.lstat().st_mode))
+    kept = sorted(_few(copy, found))
+    places = [home / path.relative_to(copy) for path in kept]
+    written = [path.with_name(f".{path.name}.back") for path in places]
+    for path in written:
         _clear(path)
-    written.replace(path)
+    _copy_files(list(zip(kept, written, strict=True)))
+    for made, path in zip(written, places, strict=True):
+        if not path.is_symlink() and path.is_dir():
+            _clear(path)
+        made.replace(path)
 
 
 def _put(path: Path, data: bytes) -> None:

@@ -21,9 +21,7 @@ PORT = 8888
 """Where everything listens that a client may connect to: the egress proxy, the embedded model."""
 
 BRIDGE = "bridge"
-
-LAUNCHERS = ("prlimit", "setpriv", "launcher", BRIDGE)
-"""Who may say, as the first word on standard error, that a client could not be started."""
+"""The first word on standard error of a bridge that could not start its client."""
 
 _KEPT = "-all,+setuid,+setgid"
 
@@ -95,9 +93,10 @@ def same_user(*, setpriv: str) -> tuple[str, ...]:
 def other_user(user: User, *, prlimit: str, setpriv: str) -> tuple[str, ...]:
     """Start a client as ``user``, without capabilities, with a bounded number of processes.
 
-    `prlimit` comes first: the limit is set by whoever need not obey it.
+    `setpriv` comes first: of these two, only it can be refused, and it is called by a name that no client
+    knows (`wrapper.sandbox`).
     """
-    return (prlimit, f"--nproc={MAX_PROCESSES}:{MAX_PROCESSES}", "--", *_become(user, setpriv=setpriv))
+    return (*_become(user, setpriv=setpriv), prlimit, f"--nproc={MAX_PROCESSES}:{MAX_PROCESSES}", "--")
 
 
 EVERYTHING = -1
@@ -111,9 +110,9 @@ def kill(user: User, signal: int, target: int, *, setpriv: str, shell: str) -> t
     return (*_become(user, setpriv=setpriv), shell, "-c", f"kill -{int(signal)} {int(target)}")
 
 
-def behind(reach: Reach, *, python: str, launcher: str) -> tuple[str, ...]:
-    """Run what follows behind the launcher's fences, with ``reach``."""
-    return (python, "-I", "-S", launcher, reach.encoded(), "--")
+def behind(reach: Reach, *, python: str, launcher: str, name: str) -> tuple[str, ...]:
+    """Run what follows behind the launcher's fences, with ``reach``; it complains by that ``name``."""
+    return (python, "-I", "-S", launcher, name, reach.encoded(), "--")
 
 
 def _become(user: User, *, setpriv: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Puts itself behind two fences and then becomes the program that it is given (§14.2).
 
-Run as ``python -I -S launcher.py REACH -- PROGRAM ARGUMENT...`` by the client's user, before the client;
-`wrapper.isolation.launch.Reach` says what REACH is. Needs no privilege and the standard library alone.
+Run as ``python -I -S launcher.py NAME REACH -- PROGRAM ARGUMENT...`` by the client's user, before the client;
+`wrapper.isolation.launch.Reach` says what REACH is, and NAME is what it calls itself where it complains.
+Needs no privilege and the standard library alone.
 
 1. Landlock: whatever is not on the list is refused. The kernel is told every right that it knows, and the
    list grants some of them below some paths, and TCP connections to some ports.
@@ -208,7 +209,7 @@ def environment() -> dict[bytes, bytes]:
 
 def main(arguments: list[str]) -> int:
     """Become the program, or say why not."""
-    encoded, dashes, *program = arguments
+    name, encoded, dashes, *program = arguments
     assert dashes == "--"
     try:
         reach = json.loads(encoded)
@@ -219,7 +220,7 @@ def main(arguments: list[str]) -> int:
             filter_sockets()
         os.execve(program[0], program, environment())  # noqa: S606 - that is what it is for; no shell
     except OSError as error:
-        sys.stderr.write(f"launcher: {error}\n")
+        sys.stderr.write(f"{name}: {error}\n")
         return CANNOT_RUN
 
 

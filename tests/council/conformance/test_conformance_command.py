@@ -103,6 +103,17 @@ def test_what_cannot_be_tried_is_said(
     assert said in capsys.readouterr().err
 
 
+def test_an_exception_that_no_check_looks_at_is_a_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "tried.toml"
+    more = '\n[conformance.faults.nowhre]\nfault = "client_error"\nprompt_sent = "maybe"\n'
+    other.write_text(Path(PRESET).read_text() + more)
+    assert cli.main(["conformance", str(other)]) == 2
+    said = capsys.readouterr().err
+    assert "conformance.faults.nowhre: no check looks at that\n  there is 400, 401, " in said
+
+
 def test_a_preset_that_does_not_say_how_it_is_tried_is_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

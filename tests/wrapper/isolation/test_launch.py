@@ -11,12 +11,11 @@ CLIENT = User(10002, 10003)
 NO_CAPABILITIES = ("--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs")
 
 
-def test_a_client_of_another_user_is_limited_first_and_then_has_nothing_left() -> None:
+def test_a_client_of_another_user_has_nothing_left_and_is_limited() -> None:
     argv = launch.other_user(CLIENT, prlimit="/p", setpriv="/s")
-    assert argv[:4] == ("/p", "--nproc=60:60", "--", "/s")
-    assert argv[4:9] == ("--reuid", "10002", "--regid", "10003", "--clear-groups")
-    assert argv[9:12] == NO_CAPABILITIES
-    assert argv[12:] == ("--pdeathsig", "KILL", "--")
+    assert argv[:6] == ("/s", "--reuid", "10002", "--regid", "10003", "--clear-groups")
+    assert argv[6:9] == NO_CAPABILITIES
+    assert argv[9:] == ("--pdeathsig", "KILL", "--", "/p", "--nproc=60:60", "--")
 
 
 def test_a_client_of_our_own_user_inherits_no_capability_either() -> None:
@@ -41,10 +40,10 @@ def test_killing_is_done_as_the_client_and_is_all_of_it_or_one_group() -> None:
 
 def test_the_launcher_is_told_what_a_client_reaches() -> None:
     reach = reach_of(home="/h", cwd="/project", fenced=True, ours=("/opt/ours",))
-    argv = launch.behind(reach, python="/python", launcher="/launcher.py")
-    assert argv[:4] == ("/python", "-I", "-S", "/launcher.py")
-    assert argv[5] == "--"
-    assert json.loads(argv[4]) == {
+    argv = launch.behind(reach, python="/python", launcher="/launcher.py", name="a-name")
+    assert argv[:5] == ("/python", "-I", "-S", "/launcher.py", "a-name")
+    assert argv[6] == "--"
+    assert json.loads(argv[5]) == {
         "fenced": True,
         "cwd": "/project",
         "read": [*READ_ONLY, "/opt/ours"],

@@ -123,7 +123,16 @@ def launched(
     ours = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/bin", *READ_ONLY]
     told = {"fenced": fenced, "cwd": str(folder), "read": ours, "write": [str(folder)], "ports": [], **reach}
     setpriv = ("setpriv", "--no-new-privs", "--")
-    command = (sys.executable, "-I", "-S", launcher.__file__, json.dumps(told), "--", sys.executable)
+    command = (
+        sys.executable,
+        "-I",
+        "-S",
+        launcher.__file__,
+        "a-name",
+        json.dumps(told),
+        "--",
+        sys.executable,
+    )
     return subprocess.run(
         [*setpriv, *command, "-I", "-S", "-c", code],
         capture_output=True,
@@ -187,5 +196,5 @@ def test_the_environment_is_what_was_given(tmp_path: Path) -> None:
 def test_what_cannot_be_started_is_said_with_the_launchers_name(tmp_path: Path) -> None:
     done = launched(tmp_path, "print('never')", cwd=str(tmp_path / "nowhere"))
     assert (done.returncode, done.stdout) == (126, "")
-    assert done.stderr.startswith("launcher: ")
+    assert done.stderr.startswith("a-name: ")
     assert "nowhere" in done.stderr
