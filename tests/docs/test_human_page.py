@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import arbiter.options
-import council.join
+import council.join_words
 import council.moderate
 import pki.main
 import wrapper.main
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PARSERS: dict[str, Callable[[], argparse.ArgumentParser]] = {
     "arbiter": arbiter.options.parser,
-    "join": council.join.parser,
+    "join": council.join_words.parser,
     "moderate": council.moderate.parser,
     "pki": pki.main.parser,
     "seat": wrapper.main.parser,
