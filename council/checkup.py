@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from consilium.config import HUMAN, Limits
+from consilium.config import HUMAN, PEXPECT, Limits
 from consilium.errors import AdapterFault, UserError
 from council.builtin import EMBEDDED_PRESET
 from wrapper.adapters.choosing import Choice, program, project
@@ -111,7 +111,17 @@ def check_seat(participant: Participant, council: Path, machine: Machine) -> Ite
     """What a seat of the file ``council`` lacks beside its client."""
     for name in participant.env:
         if not os.environ.get(name):
-            yield Trouble(f"the variable {name} is not set, which env passes on", f"export {name}=...")
+            weight: Literal["missing", "note"] = (
+                "note" if load_preset(participant.preset).takes_as_login(name) else "missing"
+            )  # another login serves as well: whether there is one is looked at
+            yield Trouble(
+                f"the variable {name} is not set, which env passes on", f"export {name}=...", weight
+            )
+    if participant.adapter == PEXPECT:
+        try:
+            load_preset(participant.preset).in_terminal(participant.harness_profile)
+        except UserError as error:
+            yield Trouble(error.message, error.hint)
     if participant.harness_profile == "native" and participant.adapter != HUMAN:
         folder = project(participant, council)
         if folder is not None and not folder.is_dir():
@@ -207,7 +217,9 @@ def _way_in(preset: Preset, finding: Finding, participant: Participant, council:
     assert preset.login is not None
     ways = []
     if preset.login.variables:
-        ways.append(f"set {preset.login.variables[0]}, and name it in the participant's `env`")
+        key = preset.login.variables[0]
+        named = "" if key in participant.env else ", and name it in the participant's `env`"
+        ways.append(f"set {key}{named}")
     if preset.login.argv and participant.harness_profile == "native":
         ways.append(f"`{' '.join((preset.executable, *preset.login.argv))}`")
     elif preset.login.argv:

@@ -123,6 +123,7 @@ def _check_seats(council: Council, presets: Path | None) -> None:
         preset = load_preset(seat.preset, presets)
         if seat.adapter == PEXPECT:
             preset.in_terminal(seat.harness_profile)
+    _check_variables(council)
     if strangers := sorted(council.roster.awaited - seated):
         raise UserError(
             f"the roster waits for {', '.join(strangers)}, which participants does not name",
@@ -133,6 +134,25 @@ def _check_seats(council: Council, presets: Path | None) -> None:
         raise UserError(
             f"participants names {', '.join(uninvited)}, which the static roster does not admit",
             hint="add the name under roster.participants, or leave that list out",
+        )
+
+
+def _check_variables(council: Council) -> None:
+    """Refuse a seat whose key is not there: its client would fail its first turn, and end the debate.
+
+    A native client may have its person's login in the place of a key.
+    """
+    unset = {}
+    for seat in council.participants:
+        may_lack = load_preset(seat.preset).takes_as_login if seat.harness_profile == "native" else None
+        names = [name for name in seat.env if not (os.environ.get(name) or (may_lack and may_lack(name)))]
+        if names:
+            unset[seat.name] = " and ".join(names)
+    if unset:
+        told = ", ".join(f"{names} (env of {seat})" for seat, names in unset.items())
+        raise UserError(
+            f"there is no value for {told}",
+            hint="export it, or take it out of env; `consilium doctor --council FILE` looks at every seat",
         )
 
 

@@ -120,6 +120,8 @@ def _chosen(names: Sequence[str]) -> list[Check]:
 def _preset(name: str | None, folder: Path | None) -> Preset:
     if name is None:
         raise UserError("which preset?", hint="consilium conformance PRESET, or --list for the checks")
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"{folder} is not a folder", hint="--presets names one that holds presets: NAME.toml")
     if name.endswith(".toml"):
         return read_preset(Path(name))
     return load_preset(name, folder)

@@ -182,6 +182,7 @@ def test_the_seats_of_a_council_file_are_looked_at_as_they_are(
   - {name: bob, preset: claude, harness_profile: native, cwd: nowhere, isolation: strict}
   - {name: eva, preset: human}
   - {name: llm, preset: llm}
+  - {name: kim, preset: claude, env: [OTHER]}
   - {name: zoe, preset: opencode}
 """
     )
@@ -190,17 +191,38 @@ def test_the_seats_of_a_council_file_are_looked_at_as_they_are(
     code, clients, _ = looked(capsys, "--council", str(file))
     assert code == 1
     ada, bob = missing(clients["ada"]), missing(clients["bob"])
-    assert ada[0] == (
-        "the variable ANTHROPIC_API_KEY is not set, which env passes on",
-        "export ANTHROPIC_API_KEY=...",
-    )
-    assert ada[1][0] == "there is no role called 'sceptik'"
-    assert ada[2][1].endswith(f"or `consilium seat login ada --council {file} --state DIR`")
+    assert clients["ada"]["troubles"][0] == {
+        "what": "the variable ANTHROPIC_API_KEY is not set, which env passes on",
+        "step": "export ANTHROPIC_API_KEY=...",
+        "weight": "note",
+    }
+    assert ada[0][0] == "there is no role called 'sceptik'"
+    assert ada[1][1] == (f"set ANTHROPIC_API_KEY; or `consilium seat login ada --council {file} --state DIR`")
+    assert missing(clients["kim"])[0][0] == "the variable OTHER is not set, which env passes on"
     assert bob[0][0] == f"cwd: {tmp_path / 'nowhere'} is not a folder"
     assert clients["eva"]["usable"] is True
     assert "a seat needs the setting model" in [what for what, _ in missing(clients["zoe"])]
     assert [one["step"] for one in clients["llm"]["troubles"] if one["weight"] == "note"] == [
         "`consilium up` sets it"
+    ]
+
+
+def test_a_client_that_cannot_be_used_in_a_terminal_is_said_as_it_is_at_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "council.yaml"
+    file.write_text(
+        COUNCIL
+        + """\
+  - {name: ada, preset: gemini, adapter: pexpect}
+  - {name: bob, preset: codex, adapter: pexpect}
+  - {name: eva, preset: claude, adapter: pexpect}
+"""
+    )
+    machine = Machine(landlock=4, nft=True, docker=True)
+    told = [list(checkup.check_seat(seat, file, machine)) for seat in load_council(file).participants]
+    assert [[trouble.what for trouble in troubles] for troubles in told] == [
+        ["the client gemini cannot be used in a terminal: its preset has no [terminal]"],
+        ["the client codex has no harness profile restricted in a terminal"],
+        [],
     ]
 
 
@@ -219,7 +241,7 @@ def test_the_login_in_a_seats_state_is_found(
 ) -> None:
     install(programs, logged_in='[ -e "$HOME/login" ]')
     file = tmp_path / "council.yaml"
-    file.write_text(COUNCIL + "  - {name: ada, preset: claude}\n")
+    file.write_text(COUNCIL + "  - {name: ada, preset: claude, env: [ANTHROPIC_API_KEY]}\n")
     argv = ("--council", str(file), "--state", str(tmp_path / "state"))
     assert looked(capsys, *argv)[0] == 1
     (tmp_path / "state" / "ada" / "home" / "login").touch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +66,33 @@ def test_without_a_file_three_seats_debate_the_built_in_topic() -> None:
         ("pragmatist", "pragmatist"),
         ("devils_advocate", "devils-advocate"),
     ]
+
+
+def test_a_variable_that_is_to_be_passed_on_has_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of a debate that ends with its first turn, in the words of a client that knows no seats."""
+    seats = (
+        "participants: [{name: a, preset: llm, env: [ONE, TWO]}, {name: b, preset: llm, env: [ONE, SET]}]\n"
+    )
+    file = write(LEAST + seats)
+    monkeypatch.setenv("SET", "x")
+    monkeypatch.setenv("TWO", "")
+    said = refusal("-f", file)
+    assert said.startswith("there is no value for ONE and TWO (env of a), ONE (env of b)\n")
+    assert "consilium doctor --council FILE" in said
+    monkeypatch.setenv("ONE", "x")
+    monkeypatch.setenv("TWO", "x")
+    assert [seat.env for seat in council("-f", file).participants] == [("ONE", "TWO"), ("ONE", "SET")]
+
+
+def test_a_native_client_may_have_a_login_in_the_place_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    seat = "{name: a, preset: claude, harness_profile: native, cwd: ., env: [ANTHROPIC_API_KEY%s]}"
+    held = council("-f", write(LEAST + f"participants: [{seat % ''}]\n"))
+    assert held.participants[0].env == ("ANTHROPIC_API_KEY",)
+    shutil.rmtree("debates")
+    assert "there is no value for OTHER (env of a)" in refusal(
+        "-f", write(LEAST + f"participants: [{seat % ', OTHER'}]\n")
+    )
 
 
 def test_a_native_client_works_where_its_file_says_and_never_among_the_keys_of_the_debate() -> None:

@@ -422,6 +422,32 @@ def test_a_person_can_serve_one_until_standard_input_ends() -> None:
         assert served.wait(PATIENCE) == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--help"], 0, list(ACTS)),
+        (["x"], 2, ["argument port: invalid int value: 'x'"]),
+        (["1", "192.0.2.1"], 2, ["nothing can listen on 192.0.2.1:1: Cannot assign requested address"]),
+    ],
+)
+def test_a_person_is_told_what_it_does_and_what_was_wrong(
+    words: list[str], code: int, told: list[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "council.conformance.provider", *words],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    for words_of_it in told:
+        assert words_of_it in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("act", ["answer", "cut"])
 def test_by_https_an_answer_ends_as_it_should_and_a_cut_one_does_not(tmp_path: Path, act: str) -> None:
     """A client may take the end of a stream without TLS's own farewell for an attack."""

@@ -474,6 +474,19 @@ async def test_the_exit_code_says_how_it_ended(
     assert (said[2]["event"], said[2]["outcome"]) == ("ended", outcome)
     assert log.splitlines()[-1].startswith("sceptic: ")
     assert "a-token-for-one-use" not in log
+    assert "WARNING: STAND_IN is not set, which env passes on" in log
+
+
+@pytest.mark.anyio
+async def test_of_a_variable_that_is_passed_on_nothing_is_said(
+    house: House, arbiter: ArbiterDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN", "speak")
+    async with process(house, arbiter) as child:
+        await finish(await arbiter.seat())
+        _, log = await output(child)
+    assert child.returncode == 0
+    assert "STAND_IN" not in log
 
 
 @pytest.mark.anyio

@@ -149,6 +149,11 @@ async def _program(
     if doubt := preset.version.doubt(version):
         said = clean_line(version, MAX_LABEL)
         log.warning("%s %s %s; watch its first turns", preset.executable, said, doubt)
+    if unset := [name for name in participant.env if not choice.environment.get(name)]:
+        log.warning(
+            "%s is not set, which env passes on: without a login of its own, the client cannot be used",
+            " and ".join(unset),
+        )
     meta = Meta(
         brand=_label(preset.brand),
         model=_label(values.get("model")),

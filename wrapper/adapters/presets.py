@@ -135,6 +135,10 @@ class Preset(Part):
         """Whether the client says what a turn takes in tokens, as far as this preset can read it."""
         return bool(self.answer.counted("tokens_in") or self.answer.counted("tokens_out"))
 
+    def takes_as_login(self, variable: str) -> bool:
+        """Whether the client takes ``variable`` for a login, in whose place another one serves as well."""
+        return self.login is not None and variable in self.login.variables
+
     def profile(self, name: ProfileName) -> Profile:
         """The harness profile ``name``. Raises `UserError` if the client has none that is known."""
         if name not in self.profiles:

@@ -89,6 +89,7 @@ def test_the_checks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "which preset?"),
         (["nosuch"], "there is no preset called 'nosuch'"),
+        (["nosuch", "--presets", "nowhere"], "nowhere is not a folder"),
         (["claude", "--only", "nosuch"], "there is no check called 'nosuch'"),
         ([PRESET], "tried is not installed\n  it is part of the tests"),
         (["./nosuch.toml"], "nosuch.toml cannot be read"),
