@@ -22,3 +22,8 @@ def test_what_is_no_key_or_any_word_is_left_as_it_is() -> None:
     assert keys.hide(said) == said
     output = said.encode()
     assert keys.hide_bytes(output) is output, "what holds no key is not copied"
+
+
+def test_a_client_without_a_login_has_the_keys_that_its_seat_names() -> None:
+    keys = Keys(CLAUDE.model_copy(update={"login": None}), ("A_KEY",), {"A_KEY": "0123456789"})
+    assert keys.hide("0123456789") == "(A_KEY)"

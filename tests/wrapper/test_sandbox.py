@@ -297,7 +297,7 @@ async def test_nothing_in_the_client_s_place_tells_who_started_it(
         names.append(made_up(size))
         return names[-1]
 
-    monkeypatch.setattr(sandbox.secrets, "token_hex", made)
+    monkeypatch.setattr(secrets, "token_hex", made)
     seen = "cat /proc/self/environ /proc/self/cmdline /proc/self/comm /proc/$$/cmdline /proc/$$/comm"
     done = await sandbox.run(shell(seen), SOON)
     mark, starter = names

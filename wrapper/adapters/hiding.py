@@ -25,7 +25,8 @@ class Keys:
 
     def __init__(self, preset: Preset, passed: Iterable[str], environment: Mapping[str, str]) -> None:
         """Keys are what ``preset`` calls a login, and of ``passed`` what is called a key."""
-        names = {*preset.login.variables, *(name for name in passed if _SECRET.search(name))}
+        logins = preset.login.variables if preset.login is not None else ()
+        names = {*logins, *(name for name in passed if _SECRET.search(name))}
         known = {name: environment.get(name, "") for name in names}
         # The longest first: one may begin with another.
         ordered = sorted(known.items(), key=lambda one: len(one[1]), reverse=True)
