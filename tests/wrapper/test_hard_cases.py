@@ -275,6 +275,43 @@ async def test_a_reason_not_to_run_is_shown_clean(says: Says, tmp_path: Path) ->
     assert harmless(fault.detail)
 
 
+SECRET = "sk-never-to-be-told-0123456789"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'echo "Incorrect API key provided: $LLM_TOKEN" >&2; exit 1',
+        'printf "%s %0580d" "$LLM_TOKEN" 0 >&2; exit 1',  # cut where the key is
+        'echo "$LLM_TOKEN"',
+        'printf "x%.0s" $(seq 1990); echo "$LLM_TOKEN"',
+        """printf '[{"conversation_id":"01abc","response":"%s"}]' "it is $LLM_TOKEN" """,
+    ],
+)
+async def test_the_key_that_a_client_was_given_is_not_told(
+    leftovers: Leftovers, tmp_path: Path, script: str
+) -> None:
+    program(tmp_path / "llm", script)
+    seat = NativeAdapter(
+        load_preset("llm"),
+        {"api_base": "http://127.0.0.1:1/v1"},
+        tmp_path / "seat",
+        environment={**leftovers.env, "PATH": f"{tmp_path}:/usr/bin:/bin", "LLM_TOKEN": SECRET},
+        bounds=Bounds(overall=20),
+        passed=(VARIABLE, "LLM_TOKEN"),
+    )
+    await seat.open(SYSTEM)
+    try:
+        told = (await seat.send_turn("Well?")).text
+    except AdapterFault as fault:
+        told = f"{fault.detail} {fault}"
+    await seat.close()
+    assert not any(SECRET[at : at + 8] in told for at in range(len(SECRET) - 7)), told
+    with pytest.raises(UserError) as raised:
+        await seat.version()
+    assert SECRET not in raised.value.message
+
+
 @pytest.mark.parametrize("said", [HOSTILE, "2" * 300, "\u0663.\u0661", "1.\u202e0"])
 async def test_a_version_is_a_number_or_none(tmp_path: Path, leftovers: Leftovers, said: str) -> None:
     version = load_preset("claude").version.model_copy(update={"pattern": r"(?s)(\S.*)"})

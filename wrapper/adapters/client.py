@@ -24,6 +24,7 @@ from wrapper import sandbox
 from wrapper.adapters import chats
 from wrapper.adapters.base import Answer, ParticipantAdapter
 from wrapper.adapters.belongings import Undo, belongings
+from wrapper.adapters.hiding import Keys
 from wrapper.adapters.invocation import Invocation, derive, program
 from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat, kept_chat, lock_folder
 from wrapper.clean import clean_line, decode_output
@@ -82,6 +83,7 @@ class ClientAdapter(ParticipantAdapter):
         self._call = Invocation(preset, profile, settings, self._home, apart=confinement.client is not None)
         self._undone = () if self._call.is_the_users else self._changed_by_a_turn()
         self._env = self._call.environment(environment, passed)
+        self._keys = Keys(preset, passed, self._env)
         self._program = program(preset, self._env["PATH"])
         self._turn = anyio.Lock()
         self._lock: int | None = None
@@ -104,7 +106,7 @@ class ClientAdapter(ParticipantAdapter):
         try:
             await anyio.to_thread.run_sync(self._make_folders)
             await anyio.to_thread.run_sync(self._theirs.prepare, self._call.lasting_files)
-            done = await sandbox.run(command, VERSION_BOUNDS)
+            done = await self._run(command, VERSION_BOUNDS)
         except AdapterFault as fault:
             raise UserError(fault.detail, hint=preset.install) from None
         except OSError as error:
@@ -130,7 +132,7 @@ class ClientAdapter(ParticipantAdapter):
     async def ask(self, arguments: Sequence[str], bounds: sandbox.Bounds) -> sandbox.Completed:
         """Run the client for what is no turn. Raises `AdapterFault` if it cannot be started."""
         await anyio.to_thread.run_sync(self._make_folders)
-        return await sandbox.run(self._command(arguments), bounds)
+        return await self._run(self._command(arguments), bounds)
 
     def attended(self, arguments: Sequence[str]) -> int:
         """Run the client for the person at this terminal, as its seat runs it; return its exit code.
@@ -157,7 +159,7 @@ class ClientAdapter(ParticipantAdapter):
     async def _printed(self, name: str, rule: Derived) -> str:
         """A file of the client's that it prints itself. Raises `AdapterFault`."""
         command = self._command(rule.argv)
-        done = await sandbox.run(command, DERIVED_BOUNDS)
+        done = await self._run(command, DERIVED_BOUNDS)
         try:
             return derive(done.stdout, rule)
         except ValueError as error:
@@ -202,7 +204,14 @@ class ClientAdapter(ParticipantAdapter):
         except anyio.WouldBlock:
             raise AdapterFault(Fault.INTERNAL, PromptSent.NO, "a turn is running in this chat") from None
         try:
-            return await self._take_turn(text)
+            answer = await self._take_turn(text)
+            refused = tuple(map(self._keys.hide, answer.refused))
+            return replace(answer, text=self._keys.hide(answer.text), refused=refused)
+        except AdapterFault as fault:
+            fault.detail = self._keys.hide(fault.detail)
+            fault.args = (fault.detail,)
+            fault.refused = tuple(map(self._keys.hide, fault.refused))
+            raise
         finally:
             self._turn.release()
 
@@ -213,6 +222,12 @@ class ClientAdapter(ParticipantAdapter):
     def _check_open(self) -> None:
         if self._lock is None:
             raise RuntimeError("the adapter is not open")
+
+    async def _run(self, command: sandbox.Command, bounds: sandbox.Bounds) -> sandbox.Completed:
+        """Run ``command`` to its end; the keys that it was given are hidden in what it printed."""
+        done = await sandbox.run(command, bounds)
+        hide = self._keys.hide_bytes
+        return replace(done, stdout=hide(done.stdout), stderr=hide(done.stderr))
 
     def _command(self, arguments: Sequence[str], stdin: bytes = b"") -> sandbox.Command:
         return sandbox.Command(

@@ -19,7 +19,6 @@ import anyio.to_thread
 
 from consilium.errors import AdapterFault
 from consilium.messages import Fault, PromptSent
-from wrapper import sandbox
 from wrapper.adapters import chats
 from wrapper.adapters.base import Answer
 from wrapper.adapters.client import ClientAdapter
@@ -31,6 +30,7 @@ from wrapper.clean import clean_line, decode_output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wrapper import sandbox
     from wrapper.adapters.reading import Reading
     from wrapper.sandbox import Bounds, Completed
 
@@ -50,7 +50,7 @@ class NativeAdapter(ClientAdapter):
         silent = preset.run.output == "at_end"
         bounds = replace(self._bounds, first_byte=None, stall=None) if silent else self._bounds
         command = self._turn_command(self._call.arguments(had, new), self._prompt(text))
-        done = await sandbox.run(command, bounds)
+        done = await self._run(command, bounds)
         del command  # and the prompt with it: a megabyte would stand beside the answer
         with anyio.CancelScope(shield=True):
             # In a thread: what a client says may be long, and a seat has a heart that must not stop for it.

@@ -51,6 +51,9 @@ UNSURE_SECONDS = 5.0
 
 PASTE_SECONDS, LEAVE_SECONDS = 20.0, 3.0
 
+WRITE_SECONDS = 120.0
+"""How long a client may take to read what is typed, however steadily it does."""
+
 LOOK_SECONDS = 0.1
 
 MAX_KEYS = 20
@@ -62,6 +65,12 @@ _FRAME = re.compile("[\u2500-\u257f]{2,}")
 """Lines and corners that are drawn around something."""
 
 _CHUNK = 64 * 1024
+
+_HEARD_AT_ONCE = 4096
+"""Bytes of the client's that are shown between two looks at the clock: a few can move whole screens."""
+
+_MAX_REPLIES = 64 * 1024
+"""Bytes that wait to be written, beyond which the client's questions are not answered: it does not read."""
 
 
 class Withdrawn(Exception):  # noqa: N818 - a wish, and no error
@@ -105,6 +114,7 @@ class Console:
         self._line = fdspawn(running.screen, use_poll=True)
         self._pid = os.pidfd_open(running.process.pid)
         self._to_write = bytearray()
+        self._written = 0
         self._read = 0
         self._heard = time.monotonic()
         self._news = True
@@ -263,13 +273,15 @@ class Console:
     def _hear(self) -> bool:
         """Read what there is; whether there was something."""
         try:
-            data = self._line.read_nonblocking(_CHUNK, timeout=0)
+            data = self._line.read_nonblocking(_HEARD_AT_ONCE, timeout=0)
         except pexpect.TIMEOUT:
             return False
         except pexpect.EOF:  # nobody has the other end any more
             self._gone = True
             return False
-        self._to_write += self._emulator.feed(data)
+        replies = self._emulator.feed(data)
+        if len(self._to_write) < _MAX_REPLIES:
+            self._to_write += replies
         self._read += len(data)
         self._heard = time.monotonic()
         self._news = True
@@ -284,17 +296,24 @@ class Console:
             self._gone = True
             return
         del self._to_write[:written]
+        self._written += written
 
     def _write(self, data: bytes, alarm: int | None) -> None:
         """Write ``data`` whole, reading meanwhile: a client that is not read does not read."""
         self._to_write += data
-        left, since = len(self._to_write), time.monotonic()
-        while self._to_write and not self._gone:
+        # Not until nothing is left to write: who asks without end gets answers without end.
+        wanted = self._written + len(self._to_write)
+        written, began = self._written, time.monotonic()
+        since = began
+        while self._written < wanted and not self._gone:
             self._step(LOOK_SECONDS, alarm)
-            if len(self._to_write) != left:
-                left, since = len(self._to_write), time.monotonic()
-            elif time.monotonic() - since >= PASTE_SECONDS:
+            now = time.monotonic()
+            if self._written != written:
+                written, since = self._written, now
+            if now - since >= PASTE_SECONDS:
                 raise self._not_ready(f"took nothing of what was typed for {PASTE_SECONDS:g} s")
+            if now - began >= WRITE_SECONDS:
+                raise self._not_ready(f"did not take what was typed within {WRITE_SECONDS:g} s")
 
     def _press(self, keys: Iterable[Key], alarm: int | None) -> None:
         """Press ``keys`` one after the other, as a person would: each once the one before is shown."""

@@ -31,6 +31,10 @@ MAX_PAST = 20_000
 
 _MAX_SAVED = 32
 
+_MAX_CELL = 32
+"""Characters in one place of the screen: a letter, and what joins it. Beyond, they are left out: each takes
+the longer, the more there are."""
+
 _PRIVATE_MODES = frozenset({6, 7, 25})
 """Origin, wrapping and the cursor's visibility: what `pyte` does right, and draws on."""
 
@@ -80,13 +84,20 @@ class _Screen(pyte.Screen):
             return
         run = ""
         for char in data:
-            if wcwidth(char) > 0 or unicodedata.combining(char):
+            if wcwidth(char) > 0:
                 run += char
                 continue
             super().draw(run)
             run = ""
             self._join(char)
         super().draw(run)
+
+    def cursor_to_line(self, line: int | None = None) -> None:
+        """Move to ``line``; without margins, lines count from the top of the screen in every mode."""
+        if self.margins is not None:
+            super().cursor_to_line(line)
+            return
+        self.cursor.y = min(max(line or 1, 1), self.lines) - 1
 
     def save_cursor(self) -> None:
         """Save; a client that only ever saves does not fill our memory."""
@@ -105,7 +116,9 @@ class _Screen(pyte.Screen):
         x = self.cursor.x - 1
         if cells[x].data == "" and x:  # the second half of a wide one
             x -= 1
-        cells[x] = cells[x]._replace(data=cells[x].data + char)
+        if len(cells[x].data) < _MAX_CELL:
+            cells[x] = cells[x]._replace(data=unicodedata.normalize("NFC", cells[x].data + char))
+            self.dirty.add(self.cursor.y)
 
     def _region(self) -> tuple[int, int]:
         return (0, self.lines - 1) if self.margins is None else (self.margins.top, self.margins.bottom)
@@ -186,12 +199,14 @@ class Emulator:
                 self._screen.past.clear()
             case "J" | "?J" if first < 3:
                 self._screen.erase_in_display(first)
-            case "?K":
-                self._screen.erase_in_line(min(first, 3))
+            case "K" | "?K" if first < 3:
+                self._screen.erase_in_line(first)
+            case "J" | "?J" | "K" | "?K":  # what nobody knows erases nothing
+                pass
             case "S" | "T":
                 self._screen.scroll(max(first, 1) if name == "S" else -max(first, 1))
             case "b":
-                self._screen.draw(self._last * max(first, 1))
+                self._screen.draw(self._last * min(max(first, 1), self.columns))
             case "H" | "f" | "r":
                 event = "set_margins" if name == "r" else "cursor_position"
                 getattr(self._screen, event)(*parameters[:2])

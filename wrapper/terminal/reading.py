@@ -25,8 +25,9 @@ FOOT = 40
 """Lines at the lower end of what is shown in which a client's prompt is looked for; empty ones are not
 counted."""
 
-_TOKEN = re.compile(rf"_*{re.escape(END_TOKEN.strip('_'))}_*")
-"""The token as a screen may show it: to Markdown, two underscores around a word mean bold type."""
+_TOKEN = re.compile(rf"(?<!_)_*{re.escape(END_TOKEN.strip('_'))}_*")
+"""The token as a screen may show it: to Markdown, two underscores around a word mean bold type. It is looked
+for where they begin: at each of a long line of them, it would take the square of its length."""
 
 _MARGIN = 6
 """How many columns a client may leave free at the right."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -137,3 +138,9 @@ def test_a_prompt_is_looked_for_at_the_foot_alone() -> None:
     assert not is_ready([*PROMPT, *["line"] * 40], SIGNS)
     assert not is_ready([f"  {line}" for line in PROMPT], SIGNS), "somebody's text is indented"
     assert foot(["a", "", "b"]) == ["a", "b"]
+
+
+def test_a_long_line_of_underscores_takes_no_more_time_than_another() -> None:
+    began = time.monotonic()
+    assert answer(f"● {'_' * 100_000}x", f"  {END_TOKEN}", columns=200_000) is not None
+    assert time.monotonic() - began < 3
