@@ -30,6 +30,7 @@ from consilium.governing import SetTopic as SetTopic
 from consilium.governing import Terminate as Terminate
 from consilium.governing import Watch as Watch
 from consilium.words import MAX_COUNT as MAX_COUNT
+from consilium.words import MAX_LABEL as MAX_LABEL
 from consilium.words import MAX_REASON as MAX_REASON
 from consilium.words import MAX_REFUSED as MAX_REFUSED
 from consilium.words import MAX_SPEECH_BYTES as MAX_SPEECH_BYTES

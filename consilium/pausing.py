@@ -49,6 +49,6 @@ def moment(told: str) -> str:
     """When a quota comes back, for a person: the moment to the minute, or a client's words as they are."""
     try:
         at = datetime.fromisoformat(told)
-    except ValueError:
+        return told if at.tzinfo is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):  # words, or a moment that UTC has no year for
         return told
-    return told if at.tzinfo is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from pydantic import ValidationError
 
-from consilium.config import Council
+from consilium.config import Council, Participant
 from consilium.errors import UserError
 from consilium.problems import describe, is_section
 from consilium.strict_yaml import read_tree
@@ -34,6 +34,15 @@ def load_council(path: Path, overrides: Mapping[str, Any] | None = None) -> Coun
     """
     tree, lines = read_tree(path)
     return check_council(tree, overrides or {}, name=str(path), lines=lines)
+
+
+def participant_of(council: Council, name: str) -> Participant:
+    """The participant called ``name``. Raises `UserError` if the council has none."""
+    for participant in council.participants:
+        if participant.name == name:
+            return participant
+    known = ", ".join(participant.name for participant in council.participants)
+    raise UserError(f"the council file has no participant named {name}", hint=f"it has: {known or 'none'}")
 
 
 def check_council(

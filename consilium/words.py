@@ -43,7 +43,10 @@ ParticipantId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}_[0-9
 SeatRef = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}(_[0-9A-F]{8})?$")]
 """How an operator names a seat: by display identifier, or by logical name where only one has it."""
 
-Label = Annotated[str, StringConstraints(max_length=200)]
+MAX_LABEL = 200
+"""Longest `Label`, in characters."""
+
+Label = Annotated[str, StringConstraints(max_length=MAX_LABEL)]
 """A short line that a person reads: a role, a model, a version."""
 
 QUOTA_EXHAUSTED = "quota_exhausted"

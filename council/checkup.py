@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from consilium.config import HUMAN, Limits
+from consilium.config import HUMAN, PEXPECT, Limits
 from consilium.errors import AdapterFault, UserError
 from council.builtin import EMBEDDED_PRESET
-from wrapper.adapters.choosing import Choice, program
+from wrapper.adapters.choosing import Choice, program, project
 from wrapper.adapters.native import NativeAdapter
-from wrapper.adapters.presets import load_person, load_preset
+from wrapper.adapters.presets import load_person, load_preset, own_presets
 from wrapper.isolation import launcher
 from wrapper.isolation.confinement import PLAIN
 from wrapper.login import entry
@@ -111,10 +111,20 @@ def check_seat(participant: Participant, council: Path, machine: Machine) -> Ite
     """What a seat of the file ``council`` lacks beside its client."""
     for name in participant.env:
         if not os.environ.get(name):
-            yield Trouble(f"the variable {name} is not set, which env passes on", f"export {name}=...")
+            weight: Literal["missing", "note"] = (
+                "note" if load_preset(participant.preset).takes_as_login(name) else "missing"
+            )  # another login serves as well: whether there is one is looked at
+            yield Trouble(
+                f"the variable {name} is not set, which env passes on", f"export {name}=...", weight
+            )
+    if participant.adapter == PEXPECT:
+        try:
+            load_preset(participant.preset).in_terminal(participant.harness_profile)
+        except UserError as error:
+            yield Trouble(error.message, error.hint)
     if participant.harness_profile == "native" and participant.adapter != HUMAN:
-        folder = council.absolute().parent / (participant.cwd or "")
-        if not folder.is_dir():
+        folder = project(participant, council)
+        if folder is not None and not folder.is_dir():
             yield Trouble(f"cwd: {folder} is not a folder", "make it, or name another in the council file")
     if participant.role is not None:
         try:
@@ -136,10 +146,10 @@ async def examine(
     Without a ``council`` file it is no seat's, and what a seat would set is not missing.
     """
     if participant.adapter == HUMAN:
-        load_person(participant.preset)
+        load_person(participant.preset, own_presets(council))
         finding.program, finding.login = PERSON, "not needed"
         return
-    preset = load_preset(participant.preset)
+    preset = load_preset(participant.preset, own_presets(council))
     finding.preset, finding.program = preset.name, preset.executable
     finding.known_good, finding.profiles = preset.version.known_good or "", tuple(preset.profiles)
     unset = _unset(preset, participant)
@@ -150,7 +160,7 @@ async def examine(
         step = "`consilium up` sets it" if preset.name == EMBEDDED_PRESET else setting.help
         weight: Literal["missing", "note"] = "note" if by_others else "missing"
         finding.troubles.append(Trouble(f"a seat needs the setting {name}{also}", step, weight))
-    with tempfile.TemporaryDirectory(prefix="consilium-doctor-") as folder:
+    with tempfile.TemporaryDirectory(prefix="consilium-doctor-", ignore_cleanup_errors=True) as folder:
         try:
             choice = Choice(
                 participant,
@@ -183,9 +193,9 @@ def _unset(preset: Preset, participant: Participant) -> tuple[str, ...]:
 
 
 def _cwd(participant: Participant, council: Path | None) -> Path | None:
-    if participant.harness_profile != "native":
-        return None
-    return Path.cwd() if council is None else council.absolute().parent / (participant.cwd or "")
+    if council is not None:
+        return project(participant, council)
+    return Path.cwd() if participant.harness_profile == "native" else None
 
 
 async def _examine(
@@ -193,14 +203,8 @@ async def _examine(
 ) -> None:
     finding.path = shutil.which(preset.executable, path=adapter.environment["PATH"]) or ""
     finding.version = await adapter.version()
-    if preset.version.is_newer(finding.version):
-        finding.troubles.append(
-            Trouble(
-                f"{finding.version} is newer than {preset.version.known_good}, the last that was tried",
-                "watch its first turns",
-                "note",
-            )
-        )
+    if doubt := preset.version.doubt(finding.version):
+        finding.troubles.append(Trouble(f"{finding.version} {doubt}", "watch its first turns", "note"))
     found = await entry(preset, adapter)
     state = {True: "yes", False: "no", None: "unknown"}[found.known]
     finding.login = f"{state}: {found.how}"
@@ -213,11 +217,13 @@ def _way_in(preset: Preset, finding: Finding, participant: Participant, council:
     assert preset.login is not None
     ways = []
     if preset.login.variables:
-        ways.append(f"set {preset.login.variables[0]}, and name it in the participant's `env`")
+        key = preset.login.variables[0]
+        named = "" if key in participant.env else ", and name it in the participant's `env`"
+        ways.append(f"set {key}{named}")
     if preset.login.argv and participant.harness_profile == "native":
         ways.append(f"`{' '.join((preset.executable, *preset.login.argv))}`")
     elif preset.login.argv:
-        ways.append(f"`consilium seat login {finding.name} --council {council} --state DIR`")
+        ways.append(f"`consilium seat login {finding.name} --council {council or 'FILE'} --state DIR`")
     return "; or ".join(ways)
 
 

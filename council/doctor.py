@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-import orjson
 
 from consilium.config import HUMAN, Participant
-from consilium.console import Console, Style
+from consilium.console import Console, Style, json_text
 from consilium.errors import UserError
 from consilium.settings import load_council
 from council.checkup import PERSON, Finding, Machine, Trouble, check_seat, examine
@@ -77,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
             "clients": [finding.as_json() for finding in findings],
             "machine": {"landlock": machine.landlock, "nft": machine.nft, "docker": machine.docker},
         }
-        sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(json_text(told) + "\n")
     else:
         console = Console.on(sys.stdout, os.environ)
         for finding in findings:
@@ -141,9 +140,9 @@ def tell(console: Console, finding: Finding) -> None:
     verdict = ("usable", Style.GREEN) if finding.usable else ("not usable", Style.RED)
     of = f" ({finding.preset})" if finding.preset not in ("", finding.name) else ""
     console.line((finding.name, Style.BOLD), of, ": ", verdict)
-    version = f" {finding.version}, tried with {finding.known_good}" if finding.version else ""
+    tried = f", tried with {finding.known_good}" if finding.known_good else ""
     facts = {
-        "program": f"{finding.path or finding.program}{version}" if finding.version else "",
+        "program": f"{finding.path or finding.program} {finding.version}{tried}" if finding.version else "",
         "profiles": ", ".join(finding.profiles) if finding.version else "",
         "model": finding.model,
         "login": finding.login,

@@ -20,7 +20,8 @@ from council.model import model_file
 from council.startup import HOST, MODEL_URL, Job, speaks_openai
 from council.workspace import Workspace, default_folder
 from pki.terms import CA_FOLDER
-from wrapper.adapters.presets import load_preset
+from wrapper.adapters.choosing import project
+from wrapper.adapters.presets import load_preset, own_presets
 from wrapper.roles import find_role
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ PORTS = ("control", "data", "admin", "metrics")
 def prepare(options: argparse.Namespace) -> Job:
     """Check everything, then make the debate's folder. Raises `UserError`."""
     council = _council(options)
-    _check_seats(council)
+    _check_seats(council, own_presets(options.file))
+    council = _with_projects(council, options.file)
     roles = [
         find_role(seat.role, council_file=options.file).path for seat in council.participants if seat.role
     ]
@@ -51,7 +53,7 @@ def prepare(options: argparse.Namespace) -> Job:
         model_file()
     moment = time.strftime(MOMENT)
     folder = options.dir or default_folder(DEBATES, time=moment, topic=council.topic)
-    return Job(council, ports, Workspace.create(folder, council, roles), endpoint)
+    return Job(council, ports, Workspace.create(folder, council, roles, own_presets(options.file)), endpoint)
 
 
 def _council(options: argparse.Namespace) -> Council:
@@ -69,6 +71,25 @@ def _council(options: argparse.Namespace) -> Council:
     return load_council(options.file, {**overrides, "participants": _seats(options)})
 
 
+def _with_projects(council: Council, file: Path | None) -> Council:
+    """``council`` with every project named in full, as it is seen from ``file``.
+
+    Seats read a copy, which lies among the debate's keys: no client shall work there. Raises `UserError`.
+    """
+    if file is None:
+        return council
+    seats = []
+    for seat in council.participants:
+        folder = project(seat, file)
+        if folder is not None and not folder.is_dir():
+            raise UserError(
+                f"{seat.name}: cwd: {folder} is not a folder",
+                hint="make it, or name another: cwd is seen from the council file",
+            )
+        seats.append(seat if folder is None else seat.model_copy(update={"cwd": str(folder)}))
+    return council.model_copy(update={"participants": tuple(seats)})
+
+
 def _seats(options: argparse.Namespace) -> list[dict[str, Any]]:
     roles = None if options.roles is None else [role.strip() for role in options.roles.split(",")]
     chosen = builtin.choose_roles(options.seats, roles)
@@ -84,7 +105,7 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value not in (None, {})}
 
 
-def _check_seats(council: Council) -> None:
+def _check_seats(council: Council, presets: Path | None) -> None:
     seated = {seat.name for seat in council.participants}
     if not seated:
         raise UserError("nobody is to be seated", hint="name participants in the file, or give --seats N")
@@ -99,9 +120,10 @@ def _check_seats(council: Council) -> None:
             hint="take them out of the file, or hold it in processes of its own: docs/human.md",
         )
     for seat in council.participants:
-        preset = load_preset(seat.preset)
+        preset = load_preset(seat.preset, presets)
         if seat.adapter == PEXPECT:
             preset.in_terminal(seat.harness_profile)
+    _check_variables(council)
     if strangers := sorted(council.roster.awaited - seated):
         raise UserError(
             f"the roster waits for {', '.join(strangers)}, which participants does not name",
@@ -112,6 +134,25 @@ def _check_seats(council: Council) -> None:
         raise UserError(
             f"participants names {', '.join(uninvited)}, which the static roster does not admit",
             hint="add the name under roster.participants, or leave that list out",
+        )
+
+
+def _check_variables(council: Council) -> None:
+    """Refuse a seat whose key is not there: its client would fail its first turn, and end the debate.
+
+    A native client may have its person's login in the place of a key.
+    """
+    unset = {}
+    for seat in council.participants:
+        may_lack = load_preset(seat.preset).takes_as_login if seat.harness_profile == "native" else None
+        names = [name for name in seat.env if not (os.environ.get(name) or (may_lack and may_lack(name)))]
+        if names:
+            unset[seat.name] = " and ".join(names)
+    if unset:
+        told = ", ".join(f"{names} (env of {seat})" for seat, names in unset.items())
+        raise UserError(
+            f"there is no value for {told}",
+            hint="export it, or take it out of env; `consilium doctor --council FILE` looks at every seat",
         )
 
 

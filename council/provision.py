@@ -38,6 +38,10 @@ RENEW_WITHIN = 1 / 3
 
 PRIVATE = 0o700
 
+PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
+
+COUNCIL_FILE, ROLES = "council.yaml", "roles"
+
 EXAMPLES = """\
 examples:
   consilium provision certs --council council.yaml
@@ -68,6 +72,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("dir", type=Path, metavar="DIR", help="the folder of the authority and its holders")
     made.add_argument("--council", type=Path, required=True, metavar="FILE", help="the council file")
     made.add_argument(
+        "--publish",
+        type=Path,
+        metavar="DIR",
+        help="put a copy of the council file there, council.yaml, which is the one in force",
+    )
+    made.add_argument(
         "--dns", action="append", default=[], metavar="HOST", help="one more name of the Arbiter (repeat it)"
     )
     return made
@@ -86,7 +96,31 @@ def main(argv: Sequence[str]) -> int:
     hosts = ["arbiter", "localhost", *options.dns]
     for line in provide(authority, wanted, hosts):
         _say(line)
+    if options.publish is not None:
+        publish(options.council, options.publish)
+        _say(f"{options.publish / COUNCIL_FILE}: the council in force, for every container")
     return 0
+
+
+def publish(council: Path, folder: Path) -> None:
+    """Put ``council`` into ``folder``, whole or not at all, with room for roles. Raises `UserError`.
+
+    Everybody may read it: it holds no secret, and each container has a user of its own.
+    """
+    data = council.read_bytes()
+    try:
+        for needed in (folder, folder / ROLES):
+            needed.mkdir(exist_ok=True)
+            needed.chmod(PUBLIC_FOLDER)
+        unfinished = folder / f".{COUNCIL_FILE}"
+        unfinished.write_bytes(data)
+        unfinished.chmod(PUBLIC_FILE)
+        unfinished.replace(folder / COUNCIL_FILE)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: the council file cannot be put there: {error.strerror}",
+            hint="--publish names a folder that this user may write",
+        ) from None
 
 
 def holders(council: Council) -> list[Holder]:

@@ -2,6 +2,7 @@
 
 debates/<time>-<slug>/
 council.yaml, roles/   what was used, to be read or run again
+presets/               the council's own, if it has some
 transcript.jsonl       the record
 logs/                  one file a process
 certs/                 throw-away credentials, valid for a day
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 from consilium.errors import UserError
 from consilium.naming import debate_name
 from consilium.strict_yaml import dump_tree
+from wrapper.adapters.presets import OWN_PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,8 +64,10 @@ class Workspace:
         return self.folder / "state" / seat
 
     @classmethod
-    def create(cls, folder: Path, council: Council, roles: Iterable[Path]) -> Self:
-        """Make ``folder``, with the council and its role files in it.
+    def create(
+        cls, folder: Path, council: Council, roles: Iterable[Path], presets: Path | None = None
+    ) -> Self:
+        """Make ``folder``, with the council, its role files and the files of its own ``presets`` in it.
 
         Raises `UserError` when it is there and not empty, or cannot be written.
         """
@@ -76,6 +80,10 @@ class Workspace:
                 place.mkdir(mode=PRIVATE, parents=True)
             for role in roles:
                 shutil.copyfile(role, space.folder / "roles" / role.name)
+            if presets is not None:
+                (space.folder / OWN_PRESETS).mkdir(mode=PRIVATE)
+                for preset in presets.glob("*.toml"):
+                    shutil.copyfile(preset, space.folder / OWN_PRESETS / preset.name)
             space.council.write_text(_HEADING + _dump(council), encoding="utf-8")
         except OSError as error:
             raise UserError(f"{folder} cannot be used: {error.strerror}") from None

@@ -83,7 +83,7 @@ class Project:
     """What stands before every command: more files, and the profiles."""
 
     @classmethod
-    def create(cls, folder: Path, council: str = "council.yaml", *options: str, **variables: str) -> Project:
+    def create(cls, folder: Path, *options: str, **variables: str) -> Project:
         """Lay out what `compose.yaml` mounts. Without a round of rebuttal it takes a third less.
 
         ``variables`` are what a person has in `.env`.
@@ -91,8 +91,9 @@ class Project:
         for part in ("roles", "images/prometheus"):
             shutil.copytree(ROOT / part, folder / part)
         (folder / "certs").mkdir()
-        text = (ROOT / council).read_text(encoding="utf-8")
-        (folder / council).write_text(f"{text}\nrebuttal_rounds: 0\n", encoding="utf-8")
+        for council in ("council.yaml", "council.clients.yaml"):
+            text = (ROOT / council).read_text(encoding="utf-8")
+            (folder / council).write_text(f"{text}\nrebuttal_rounds: 0\n", encoding="utf-8")
         ports = {f"CONSILIUM_{name}_PORT": "" for name in ("CONTROL", "DATA", "PROMETHEUS")}  # any free one
         ours = {**os.environ, **ports, "CONSILIUM_VERSION": VERSION, **variables}
         return cls(folder, f"compose-test-{os.getpid()}", ours, options)

@@ -21,7 +21,7 @@ PURE = (
     "council/conformance/table.py,council/conformance/verdicts.py",
     "pki/build.py,pki/index.py,pki/listing.py,pki/names.py,pki/revocation.py,pki/wanted.py",
     "wrapper/adapters/chats.py,wrapper/adapters/faults.py,wrapper/adapters/parts.py,wrapper/adapters/reading.py",
-    "wrapper/adapters/people.py,wrapper/adapters/templates.py,wrapper/adapters/trying.py",
+    "wrapper/adapters/gaps.py,wrapper/adapters/logins.py,wrapper/adapters/people.py,wrapper/adapters/templates.py,wrapper/adapters/trying.py",
     "wrapper/clean.py,wrapper/envelope.py,wrapper/events.py,wrapper/floor.py,wrapper/prompts.py",
     "wrapper/human/commands.py,wrapper/human/draft.py,wrapper/human/keys.py,wrapper/human/pages.py",
     "wrapper/presence.py,wrapper/telling.py",

@@ -53,6 +53,10 @@ pass = ["PATH", "LANG"]
 variables = ["HOME"]
 proof = "chats/{id}.json"
 
+[state.derived."catalog.json"]
+argv = ["--catalog"]
+each = "/models"
+
 [answer]
 format = "json"
 id = "/id"

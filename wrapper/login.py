@@ -16,10 +16,10 @@ import anyio
 
 from consilium.config import HUMAN
 from consilium.errors import AdapterFault, UserError
-from consilium.settings import load_council
-from wrapper.adapters.choosing import Choice, program
+from consilium.settings import load_council, participant_of
+from wrapper.adapters.choosing import Choice, program, project
 from wrapper.adapters.native import NativeAdapter
-from wrapper.adapters.presets import load_preset
+from wrapper.adapters.presets import load_preset, own_presets
 from wrapper.clean import clean_line
 from wrapper.isolation.confinement import add_options, confinement
 from wrapper.sandbox import Bounds
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wrapper.adapters.client import ClientAdapter
+    from wrapper.adapters.logins import Login
     from wrapper.adapters.presets import Preset
 
 STATUS_BOUNDS = Bounds(overall=60, output_bytes=64 * 1024)
@@ -56,7 +57,16 @@ async def entry(preset: Preset, adapter: ClientAdapter) -> Entry:
         return Entry(known=True, how=f"by {found[0]}, untried")
     if login.status:
         return await _asked(preset.executable, login.status, adapter)
-    if any(adapter.keeps(pattern) for pattern in login.files):
+    return _kept(login, adapter)
+
+
+def _kept(login: Login, adapter: ClientAdapter) -> Entry:
+    """What the client's folder tells."""
+    try:
+        there = any(adapter.keeps(pattern) for pattern in login.files)
+    except OSError as error:
+        return Entry(None, clean_line(f"its folder cannot be looked at: {error}", WORDS_CHARS))
+    if there:
         return Entry(known=True, how="its login is in its folder, untried")
     none = ", and no login is there" if login.files else ""
     return Entry(known=False, how=f"no key is passed to it{none}")
@@ -102,22 +112,18 @@ def main(argv: list[str]) -> int:
     """Open the login, and say whether it is there. Raises `UserError`."""
     options = parser().parse_args(argv)
     council = load_council(options.council)
-    participant = next((seat for seat in council.participants if seat.name == options.name), None)
-    if participant is None:
-        known = ", ".join(seat.name for seat in council.participants) or "none"
-        raise UserError(f"the council file has no participant named {options.name}", hint=f"it has: {known}")
+    participant = participant_of(council, options.name)
     if participant.adapter == HUMAN:
         raise UserError(f"{options.name} is a person, who has no client to log in")
     confined = confinement(options, participant.isolation, os.environ)
-    cwd = options.council.absolute().parent / (participant.cwd or "")
-    preset = load_preset(participant.preset)
+    preset = load_preset(participant.preset, own_presets(options.council))
     adapter = program(
         Choice(
             participant,
             council.limits,
             confined,
             state=options.state.absolute(),
-            cwd=cwd if participant.harness_profile == "native" else None,
+            cwd=project(participant, options.council),
         ),
         NativeAdapter,
         preset,

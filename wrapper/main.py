@@ -26,10 +26,11 @@ from consilium.health import VARIABLE, place
 from consilium.messages import Reg
 from consilium.ports import Ports
 from consilium.reporting import report_health
-from consilium.settings import load_council
+from consilium.settings import load_council, participant_of
 from consilium.tls import client_context
 from wrapper import login
-from wrapper.adapters.choosing import MODEL_URL, Choice, client
+from wrapper.adapters.choosing import MODEL_URL, Choice, client, project
+from wrapper.adapters.presets import own_presets
 from wrapper.clean import clean_line
 from wrapper.events import Outcome
 from wrapper.human.choosing import add_person_options, with_person_options
@@ -160,7 +161,7 @@ def main(argv: list[str]) -> int:
 
 async def _live(options: argparse.Namespace) -> End:
     council = load_council(options.council)
-    participant = with_person_options(_participant(council, options.name), options)
+    participant = with_person_options(participant_of(council, options.name), options)
     human = participant.adapter == HUMAN
     if human and options.lifeline:
         raise UserError(
@@ -184,8 +185,9 @@ async def _live(options: argparse.Namespace) -> End:
             council.limits,
             confined,
             state=options.state.absolute(),
+            presets=own_presets(options.council),
             model_url=options.model_url,
-            cwd=_cwd(participant, options.council),
+            cwd=project(participant, options.council),
             brief=prompt,
         )
     )
@@ -224,31 +226,12 @@ def _is_listed(options: argparse.Namespace) -> bool:
     return listed
 
 
-def _participant(council: Council, name: str) -> Participant:
-    for participant in council.participants:
-        if participant.name == name:
-            return participant
-    known = ", ".join(participant.name for participant in council.participants)
-    raise UserError(f"the council file has no participant named {name}", hint=f"it has: {known or 'none'}")
-
-
 def _role(participant: Participant, council_file: Path) -> tuple[str | None, str | None]:
     """The label and the prompt of the seat's point of view (§5.3)."""
     if participant.role is None:
         return participant.role_label, participant.role_prompt
     role = find_role(participant.role, council_file=council_file)
     return participant.role_label or role.label, role.prompt
-
-
-def _cwd(participant: Participant, council_file: Path) -> Path | None:
-    """The project in which a native harness works (§3.3.B); a restricted one has a folder of its own."""
-    if participant.harness_profile == "native":
-        return council_file.absolute().parent / (participant.cwd or "")
-    if participant.cwd is not None:
-        raise UserError(
-            f"{participant.name}: cwd is for harness_profile: native", hint="a restricted client has its own"
-        )
-    return None
 
 
 def _registration(council: Council, name: str, meta: Meta) -> Reg:

@@ -20,7 +20,7 @@ import anyio
 
 from consilium.errors import AdapterFault, UserError
 from consilium.lifeline import until_orphaned
-from consilium.messages import MAX_REFUSED, REFUSED_CHARS, Fault, PromptSent
+from consilium.messages import MAX_LABEL, MAX_REFUSED, REFUSED_CHARS, Fault, PromptSent
 from wrapper import events
 from wrapper.adapters.base import Turn
 from wrapper.clean import clean_line, clean_text
@@ -72,8 +72,6 @@ FIRST_TURN = 1
 """The id of a debate's first turn: nobody has spoken before it."""
 
 NOTE_CHARS = 1000
-RESETS_AT_CHARS = 200
-"""As long as a `messages.Label` may be."""
 
 _LEVELS: Mapping[Weight, int] = {
     Weight.DEBUG: logging.DEBUG,
@@ -307,7 +305,7 @@ class Seat:
 
 
 def _failed(turn_id: int, fault: AdapterFault) -> events.Failed:
-    back = None if fault.resets_at is None else clean_line(fault.resets_at, RESETS_AT_CHARS) or None
+    back = None if fault.resets_at is None else clean_line(fault.resets_at, MAX_LABEL) or None
     return events.Failed(
         turn_id,
         fault.fault,

@@ -114,15 +114,24 @@ class Bench:
         with Stub() as provider:
             try:
                 return await play(Room(self, provider, folder), *choices), None
-            except (Failed, NotApplicable) as told:
-                return None, told
-            except ConsiliumError as error:
-                return None, Failed(str(error))
+            except (Failed, NotApplicable, ConsiliumError, ExceptionGroup) as raised:
+                return None, _verdict(raised)
 
     def only(self, *, profile: ProfileName) -> None:
         """Raise `NotApplicable` unless the preset has this profile."""
         if profile not in self.preset.profiles:
             raise NotApplicable(f"the preset has no profile {profile}")
+
+
+def _verdict(raised: Exception) -> Failed | NotApplicable:
+    """What a check says of a scene that ``raised``. Raises what is nobody's fault but ours."""
+    while isinstance(raised, ExceptionGroup):  # out of a scene that does two things at a time
+        raised = raised.exceptions[0]
+    if isinstance(raised, Failed | NotApplicable):
+        return raised
+    if isinstance(raised, ConsiliumError):
+        return Failed(str(raised))
+    raise raised
 
 
 class Room:
@@ -196,7 +205,7 @@ class Room:
         """Return as soon as there were that many model requests. Raises `Failed`."""
         try:
             await anyio.to_thread.run_sync(self.provider.wait_for_turns, number, HEARD_SECONDS)
-        except AssertionError as late:
+        except TimeoutError as late:
             raise Failed(f"the provider waited for a model request: {late}") from None
 
 

@@ -20,6 +20,7 @@ from consilium.console import MAX_WIDTH, json_text, printable
 from consilium.errors import UserError
 from council.conformance.bench import ADAPTERS, Bench
 from council.conformance.checks import CHECKS, code, perform
+from council.conformance.failures import JUDGED
 from council.conformance.table import WORDS, document, listed, summary, table
 from wrapper.adapters.presets import load_preset, read_preset
 
@@ -119,6 +120,8 @@ def _chosen(names: Sequence[str]) -> list[Check]:
 def _preset(name: str | None, folder: Path | None) -> Preset:
     if name is None:
         raise UserError("which preset?", hint="consilium conformance PRESET, or --list for the checks")
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"{folder} is not a folder", hint="--presets names one that holds presets: NAME.toml")
     if name.endswith(".toml"):
         return read_preset(Path(name))
     return load_preset(name, folder)
@@ -134,6 +137,11 @@ def _need_what_it_takes(preset: Preset, environment: Mapping[str, str]) -> None:
         raise UserError(
             f"the preset {preset.name} does not say how its client is brought before another provider",
             hint="give it a table [conformance]; docs/adapters.md tells what stands there",
+        )
+    if unknown := preset.conformance.faults.keys() - JUDGED:
+        raise UserError(
+            f"the preset {preset.name}: conformance.faults.{min(unknown)}: no check looks at that",
+            hint=f"there is {', '.join(sorted(JUDGED))}",
         )
     path = os.pathsep.join((environment["PATH"], str(Path(sys.executable).parent)))
     if shutil.which(preset.executable, path=path) is None:

@@ -33,6 +33,9 @@ TOLD: dict[str, tuple[Fault, PromptSent]] = {
 NOWHERE = (Fault.CLIENT_ERROR, PromptSent.NO)
 """What becomes of a turn when nobody is at the endpoint, with the same exception."""
 
+JUDGED = frozenset({*TOLD, "nowhere"})
+"""Of what a preset may say that its client tells less."""
+
 AT_FIRST = ("400", "500", "cut", "empty")
 """Those that are tried in a chat that has not begun, too."""
 

@@ -43,7 +43,7 @@ KEYS = ("ANTHROPIC_API_KEY_FILE", "CODEX_API_KEY_FILE", "GEMINI_API_KEY_FILE", "
 BASE = "python:3.13-slim"
 
 MOST = {
-    "consilium-claude": 430,
+    "consilium-claude": 440,
     "consilium-codex": 345,
     "consilium-gemini": 260,
     "consilium-opencode": 215,
@@ -77,9 +77,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     profiles = [word for seat in SEATS for word in ("--profile", seat)]
     project = Project.create(
         folder,
-        "council.clients.yaml",
         *("-f", str(HERE / "provider.yaml"), *profiles),
-        CONSILIUM_COUNCIL="./council.clients.yaml",
         PROVIDER_SUBNET=f"11.22.{os.getpid() % 256}.0/24",
         **dict.fromkeys(KEYS, "./key"),
     )

@@ -52,6 +52,28 @@ def test_there_is_a_service_a_certificate_and_a_volume_for_every_participant_of_
         assert seat in COMPOSE["volumes"]
 
 
+def test_the_council_of_the_clients_is_in_force_as_soon_as_one_of_them_is_started() -> None:
+    """Compose tells no container which profiles are on: a service of theirs puts their file in the place."""
+    pki, clients = SERVICES["pki"], SERVICES["clients"]
+    assert set(clients["profiles"]) == {seat.preset for seat in CLIENTS.values()}
+    assert clients["command"] == pki["command"]
+    assert [mount["source"] for service in (pki, clients) for mount in service["volumes"][-1:]] == [
+        "${CONSILIUM_COUNCIL-./council.yaml}",
+        "${CONSILIUM_COUNCIL-./council.clients.yaml}",
+    ]
+    assert clients["depends_on"] == {"pki": {"condition": "service_completed_successfully"}}
+    for name, service in SERVICES.items():
+        read = [
+            mount
+            for mount in service.get("volumes", [])
+            if "target" in mount and "council" in mount["target"]
+        ]
+        if name not in ("pki", "clients") and read:
+            assert {mount["source"] for mount in read} <= {"council", "./roles"}, name
+    assert SERVICES["arbiter"]["depends_on"]["clients"]["required"] is False
+    assert SERVICES["egress"]["depends_on"] == SERVICES["arbiter"]["depends_on"]
+
+
 def test_every_preset_that_is_a_client_of_its_own_has_a_seat_under_its_profile() -> None:
     presets = {path.stem for path in (ROOT / "wrapper" / "presets").glob("*.toml")}
     # The embedded council's, a person, and a client that no registry has.
@@ -135,7 +157,7 @@ def test_a_file_that_is_missing_is_not_made_a_folder() -> None:
         for volume in map(str, service.get("volumes", ())):
             assert not volume.startswith(("./council.yaml", "./roles")), name
     volumes = [each for service in SERVICES.values() for each in service.get("volumes", ())]
-    mounts = [each for each in volumes if isinstance(each, dict)]
+    mounts = [each for each in volumes if isinstance(each, dict) and each["type"] == "bind"]
     assert mounts
     assert all(each["bind"] == {"create_host_path": False} for each in mounts)
 

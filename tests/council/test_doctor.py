@@ -98,6 +98,17 @@ def test_a_client_that_is_logged_in_is_usable(programs: Path, capsys: pytest.Cap
     assert machine["nft"] == bool(shutil.which("nft"))
 
 
+def test_a_client_that_nobody_here_has_run_is_told_as_that(
+    programs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (programs / "agy").write_text("#!/bin/sh\necho 1.2.14\n")
+    (programs / "agy").chmod(0o755)
+    assert doctor.main(["antigravity"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "agy 1.2.14 profiles" in words
+    assert "1.2.14 was never run with its preset, which is written from its documentation" in words
+
+
 def test_a_client_without_a_login_is_told_both_ways(
     programs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,7 +145,7 @@ def test_a_client_that_hangs_when_it_is_asked_is_unknown(
     ("version", "usable", "words"),
     [
         ("2.1.100 (Claude Code)", False, "claude 2.1.100 is too old; it has to be 2.1.332 at least"),
-        ("99.0 (Claude Code)", True, "99.0 is newer than 2.1.332, the last that was tried"),
+        ("99.0 (Claude Code)", True, "99.0 is newer than 2.1.332, the last that was tried with it"),
         ("hello", False, "claude --version says no version: hello"),
     ],
 )
@@ -171,6 +182,7 @@ def test_the_seats_of_a_council_file_are_looked_at_as_they_are(
   - {name: bob, preset: claude, harness_profile: native, cwd: nowhere, isolation: strict}
   - {name: eva, preset: human}
   - {name: llm, preset: llm}
+  - {name: kim, preset: claude, env: [OTHER]}
   - {name: zoe, preset: opencode}
 """
     )
@@ -179,17 +191,38 @@ def test_the_seats_of_a_council_file_are_looked_at_as_they_are(
     code, clients, _ = looked(capsys, "--council", str(file))
     assert code == 1
     ada, bob = missing(clients["ada"]), missing(clients["bob"])
-    assert ada[0] == (
-        "the variable ANTHROPIC_API_KEY is not set, which env passes on",
-        "export ANTHROPIC_API_KEY=...",
-    )
-    assert ada[1][0] == "there is no role called 'sceptik'"
-    assert ada[2][1].endswith(f"or `consilium seat login ada --council {file} --state DIR`")
+    assert clients["ada"]["troubles"][0] == {
+        "what": "the variable ANTHROPIC_API_KEY is not set, which env passes on",
+        "step": "export ANTHROPIC_API_KEY=...",
+        "weight": "note",
+    }
+    assert ada[0][0] == "there is no role called 'sceptik'"
+    assert ada[1][1] == (f"set ANTHROPIC_API_KEY; or `consilium seat login ada --council {file} --state DIR`")
+    assert missing(clients["kim"])[0][0] == "the variable OTHER is not set, which env passes on"
     assert bob[0][0] == f"cwd: {tmp_path / 'nowhere'} is not a folder"
     assert clients["eva"]["usable"] is True
     assert "a seat needs the setting model" in [what for what, _ in missing(clients["zoe"])]
     assert [one["step"] for one in clients["llm"]["troubles"] if one["weight"] == "note"] == [
         "`consilium up` sets it"
+    ]
+
+
+def test_a_client_that_cannot_be_used_in_a_terminal_is_said_as_it_is_at_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "council.yaml"
+    file.write_text(
+        COUNCIL
+        + """\
+  - {name: ada, preset: gemini, adapter: pexpect}
+  - {name: bob, preset: codex, adapter: pexpect}
+  - {name: eva, preset: claude, adapter: pexpect}
+"""
+    )
+    machine = Machine(landlock=4, nft=True, docker=True)
+    told = [list(checkup.check_seat(seat, file, machine)) for seat in load_council(file).participants]
+    assert [[trouble.what for trouble in troubles] for troubles in told] == [
+        ["the client gemini cannot be used in a terminal: its preset has no [terminal]"],
+        ["the client codex has no harness profile restricted in a terminal"],
+        [],
     ]
 
 
@@ -208,7 +241,7 @@ def test_the_login_in_a_seats_state_is_found(
 ) -> None:
     install(programs, logged_in='[ -e "$HOME/login" ]')
     file = tmp_path / "council.yaml"
-    file.write_text(COUNCIL + "  - {name: ada, preset: claude}\n")
+    file.write_text(COUNCIL + "  - {name: ada, preset: claude, env: [ANTHROPIC_API_KEY]}\n")
     argv = ("--council", str(file), "--state", str(tmp_path / "state"))
     assert looked(capsys, *argv)[0] == 1
     (tmp_path / "state" / "ada" / "home" / "login").touch()

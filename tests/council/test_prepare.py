@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,10 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from consilium.errors import UserError
+from consilium.settings import load_council
 from council import builtin
 from council import prepare as prepare_module
 from council.prepare import prepare
 from council.up import parser
+from wrapper.adapters import presets
+from wrapper.adapters.choosing import project
 
 if TYPE_CHECKING:
     from consilium.config import Council
@@ -62,6 +66,67 @@ def test_without_a_file_three_seats_debate_the_built_in_topic() -> None:
         ("pragmatist", "pragmatist"),
         ("devils_advocate", "devils-advocate"),
     ]
+
+
+def test_a_variable_that_is_to_be_passed_on_has_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of a debate that ends with its first turn, in the words of a client that knows no seats."""
+    seats = (
+        "participants: [{name: a, preset: llm, env: [ONE, TWO]}, {name: b, preset: llm, env: [ONE, SET]}]\n"
+    )
+    file = write(LEAST + seats)
+    monkeypatch.setenv("SET", "x")
+    monkeypatch.setenv("TWO", "")
+    said = refusal("-f", file)
+    assert said.startswith("there is no value for ONE and TWO (env of a), ONE (env of b)\n")
+    assert "consilium doctor --council FILE" in said
+    monkeypatch.setenv("ONE", "x")
+    monkeypatch.setenv("TWO", "x")
+    assert [seat.env for seat in council("-f", file).participants] == [("ONE", "TWO"), ("ONE", "SET")]
+
+
+def test_a_native_client_may_have_a_login_in_the_place_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    seat = "{name: a, preset: claude, harness_profile: native, cwd: ., env: [ANTHROPIC_API_KEY%s]}"
+    held = council("-f", write(LEAST + f"participants: [{seat % ''}]\n"))
+    assert held.participants[0].env == ("ANTHROPIC_API_KEY",)
+    shutil.rmtree("debates")
+    assert "there is no value for OTHER (env of a)" in refusal(
+        "-f", write(LEAST + f"participants: [{seat % ', OTHER'}]\n")
+    )
+
+
+def test_a_native_client_works_where_its_file_says_and_never_among_the_keys_of_the_debate() -> None:
+    Path("project").mkdir()
+    native = "preset: llm, harness_profile: native"
+    listed = f"{{name: a, {native}, cwd: project}}, {{name: b, {native}}}, {{name: c, preset: llm}}"
+    seats = f"participants: [{listed}]\n"
+    kept = prepared("-f", write(LEAST + seats)).space.council
+    works_in = [project(seat, kept) for seat in load_council(kept).participants]
+    assert works_in == [Path.cwd() / "project", Path.cwd(), None]
+
+
+def test_a_preset_beside_the_file_is_found_and_goes_along() -> None:
+    Path("presets").mkdir()
+    text = (Path(presets.__file__).parents[1] / "presets" / "llm.toml").read_text()
+    Path("presets/mine.toml").write_text(text.replace('name = "llm"', 'name = "mine"'))
+    file = write(LEAST + "participants: [{name: a, preset: mine}]\n")
+    kept = prepared("-f", file).space.council
+    assert presets.load_preset("mine", presets.own_presets(kept)).brand == "llm"
+    assert presets.own_presets(None) is None
+
+
+def test_a_preset_that_nobody_has_is_refused() -> None:
+    assert "there is no preset called 'mine'" in refusal(
+        "-f", write(LEAST + "participants: [{name: a, preset: mine}]\n")
+    )
+
+
+def test_a_project_that_is_not_there_is_refused() -> None:
+    seats = "participants: [{name: a, preset: llm, harness_profile: native, cwd: gone}]\n"
+    said = refusal("-f", write(LEAST + seats))
+    assert f"a: cwd: {Path.cwd() / 'gone'} is not a folder" in said
+    seats = "participants: [{name: a, preset: llm, cwd: gone}]\n"
+    assert "cwd is for harness_profile: native" in refusal("-f", write(LEAST + seats))
 
 
 def test_the_knobs_reach_the_council() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,27 @@ def test_the_command_makes_the_authority_and_says_what_it_did(
     assert cli.main(words) == 0
     assert all(": kept, good until 20" in line for line in capsys.readouterr().out.splitlines())
     assert provision.parser().prog == "consilium provision"
+
+
+# --- the council in force ----------------------------------------------------------------------------
+
+
+def test_the_council_is_published_whole_for_everybody_with_room_for_roles(tmp_path: Path) -> None:
+    council, place = tmp_path / "council.yaml", tmp_path / "published"
+    council.write_bytes(b"topic: one\n")
+    provision.publish(council, place)
+    assert (place / "council.yaml").read_bytes() == b"topic: one\n"
+    assert stat.S_IMODE((place / "council.yaml").stat().st_mode) == 0o644
+    assert stat.S_IMODE((place / "roles").stat().st_mode) == 0o755
+    council.write_bytes(b"topic: two\n")
+    provision.publish(council, place)
+    assert (place / "council.yaml").read_bytes() == b"topic: two\n"
+    assert sorted(path.name for path in place.iterdir()) == ["council.yaml", "roles"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    council = tmp_path / "council.yaml"
+    council.write_bytes(b"topic: one\n")
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="file: the council file cannot be put there"):
+        provision.publish(council, tmp_path / "file")

@@ -217,8 +217,10 @@ def test_acts_can_be_ordered_request_by_request(api: Talker) -> None:
     with pytest.raises(RefusedError):
         api.ask("hello")
     assert api.ask("hello").endswith("hello")
-    with pytest.raises(AssertionError, match="cannot do nonsense"):
+    with pytest.raises(ValueError, match="cannot do nonsense"):
         api.stub.will("nonsense")
+    with pytest.raises(TimeoutError, match="2 model requests in 0 s"):
+        api.stub.wait_for_turns(3, 0)
 
 
 def test_what_is_no_act_is_text(api: Talker) -> None:
@@ -418,6 +420,32 @@ def test_a_person_can_serve_one_until_standard_input_ends() -> None:
             send(ready["url"], "POST", "/v1/nothing", b"{}")
         served.stdin.close()
         assert served.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--help"], 0, list(ACTS)),
+        (["x"], 2, ["argument port: invalid int value: 'x'"]),
+        (["1", "192.0.2.1"], 2, ["nothing can listen on 192.0.2.1:1: Cannot assign requested address"]),
+    ],
+)
+def test_a_person_is_told_what_it_does_and_what_was_wrong(
+    words: list[str], code: int, told: list[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "council.conformance.provider", *words],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    for words_of_it in told:
+        assert words_of_it in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("act", ["answer", "cut"])

@@ -173,6 +173,10 @@ class Client:
             case "flood":
                 while True:
                     write("x" * 65536 + "\r")
+            case "deaf":
+                screen.draw(["", " Do you want to proceed?", " (y)es (n)o"], None)
+                write("\x1b[c" * 5000)  # more answers than a terminal holds for who does not read
+                time.sleep(600)
             case "question":
                 screen.draw(["", " Bash command: touch x", " Do you want to proceed?", " (y)es (n)o"], None)
                 while keys(3600) != b"\x1b":
@@ -193,6 +197,11 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         os.write(1, b"tui-standin 1.0\n")
         return 0
+    if arguments == ["--catalog"]:
+        os.write(1, b'{"models": [{"name": "a model"}]}')
+        return 0
+    if not (Path(os.environ["HOME"]) / "catalog.json").exists():
+        return 5
     modes = set(os.environ.get("STANDIN", "").split(","))
     if "dies" in modes:
         write("cannot begin: no login\r\n")

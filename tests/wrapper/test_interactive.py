@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
 import os
 import runpy
@@ -71,6 +73,11 @@ async def fault_of(adapter: PexpectAdapter, text: str) -> AdapterFault:
     with pytest.raises(AdapterFault) as raised:
         await adapter.send_turn(text)
     return raised.value
+
+
+def descriptors() -> int:
+    """How many files we have open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def refusal_of(adapter: PexpectAdapter) -> AdapterFault:
@@ -229,6 +236,56 @@ async def test_a_turn_that_fails_leaves_nothing(
     assert words in raised.detail
     assert "─" not in raised.detail
     await adapter.close()
+
+
+async def test_a_client_that_takes_no_key_may_have_had_its_prompt(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "PASTE_SECONDS", 1.0)
+    adapter = make()
+    await adapter.open(SYSTEM)
+    raised = await fault_of(adapter, "one <<deaf>>")
+    assert (raised.fault, raised.prompt_sent) == (Fault.CLIENT_ERROR, PromptSent.MAYBE)
+    assert "took nothing of what was typed for 1 s" in raised.detail
+    await adapter.close()
+
+
+async def test_a_turn_that_is_withdrawn_as_it_is_answered_ends_a_chat_that_would_remember_it(
+    make: Make, leftovers: Leftovers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = make(without=NO_RESUME)
+    await adapter.open(SYSTEM)
+    await adapter.send_turn("one")
+    loop, ask = asyncio.get_running_loop(), console.Console.ask
+    with anyio.CancelScope() as scope:
+
+        def answered(*given: Any) -> console.Told:
+            told = ask(*given)
+            loop.call_soon_threadsafe(scope.cancel)
+            return told
+
+        monkeypatch.setattr(console.Console, "ask", answered)
+        await adapter.send_turn("two")
+    assert scope.cancelled_caught
+    assert leftovers.now() == []
+    fault = await fault_of(adapter, "three")
+    assert (fault.fault, fault.prompt_sent) == (Fault.SESSION_MISMATCH, PromptSent.NO)
+    await adapter.close()
+
+
+async def test_a_terminal_that_cannot_be_watched_is_given_back(
+    make: Make, leftovers: Leftovers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_pid: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    before = descriptors()
+    adapter = make()
+    with pytest.raises(AdapterFault, match="Too many open files"):
+        await adapter.open(SYSTEM)
+    assert leftovers.now() == []
+    assert descriptors() == before
 
 
 async def test_a_failed_turn_is_forgotten_and_the_chat_goes_on(make: Make, tmp_path: Path) -> None:

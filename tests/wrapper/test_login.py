@@ -7,12 +7,17 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import pexpect
 import pytest
 
 from consilium import cli
 from consilium.completion import tree
 from wrapper.adapters.logins import Login
+from wrapper.adapters.native import NativeAdapter
+from wrapper.adapters.presets import load_preset
+from wrapper.login import Entry, entry
+from wrapper.sandbox import Bounds
 
 CLAUDE = """\
 #!/bin/sh
@@ -22,6 +27,7 @@ case "$*" in
   "auth login")
     [ -t 0 ] && [ -t 1 ] || exit 9
     env | grep -q ^OTHERS= && exit 8
+    [ "$TERM" = xterm-direct ] || exit 7
     printf 'Paste code: '; read -r code
     [ "$code" = good ] || exit 3
     echo "$code" > "$CLAUDE_CONFIG_DIR/login"
@@ -52,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 def log_in(folder: Path, code: str) -> tuple[int, str]:
     argv = ["-m", "consilium", "seat", "login", "ada", "--council", "council.yaml", "--state", "state"]
     path = f"{folder / 'bin'}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "OTHERS": "secret"}
+    environment = {**os.environ, "PATH": path, "OTHERS": "secret", "TERM": "xterm-direct"}
     person = pexpect.spawn(sys.executable, argv, cwd=folder, env=environment, timeout=20, encoding="utf-8")
     try:
         person.expect_exact("Paste code: ")
@@ -74,10 +80,10 @@ def test_the_login_lands_where_the_seat_finds_it(folder: Path) -> None:
 
 def commands() -> list[str]:
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
             with suppress(OSError):
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip())
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip())
     return found
 
 
@@ -116,6 +122,20 @@ def test_a_client_that_is_not_there_is_said_with_how_to_get_it(
     council = str(folder / "council.yaml")
     assert cli.main(["seat", "login", "ada", "--council", council, "--state", str(folder / "state")]) == 2
     assert "npm install -g @anthropic-ai/claude-code" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_looked_at_tells_of_no_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, _pattern: str) -> bool:
+        raise OSError("the keeper ended with 1")
+
+    monkeypatch.setattr(NativeAdapter, "keeps", refuse)
+    preset = load_preset("gemini")
+    bounds = Bounds(overall=5)
+    adapter = NativeAdapter(preset, {}, tmp_path, environment={"PATH": "/usr/bin"}, bounds=bounds)
+    found = anyio.run(entry, preset, adapter)
+    assert found == Entry(None, "its folder cannot be looked at: the keeper ended with 1")
 
 
 def test_both_forms_of_the_command_are_completed() -> None:

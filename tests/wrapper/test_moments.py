@@ -69,6 +69,11 @@ def test_whatever_is_said_is_a_short_line_or_nothing(said: str) -> None:
     assert moment(at or "")[:1] == (at or "")[:1], "a person is shown it, or the same moment"
 
 
+def test_a_moment_that_utc_has_no_year_for_is_told_as_it_is() -> None:
+    assert moment("0001-01-01T00:00:00+05:00") == "0001-01-01T00:00:00+05:00"
+    assert moment("9999-12-31T23:00:00-05:00") == "9999-12-31T23:00:00-05:00"
+
+
 def test_a_pause_is_told_in_words_with_what_is_known_of_it() -> None:
     assert why("tea") == "tea"
     assert why("operator", {"ada": "3pm"}) == "an operator paused it"

@@ -150,6 +150,38 @@ MISTAKES = [
         "",
         "interpreter: it runs what `behind` finds, and there is no such key",
     ),
+    (
+        "claude",
+        'proof = "projects',
+        'proof = "/projects',
+        "state.proof: '/projects/*/{id}.jsonl' is no pattern",
+    ),
+    (
+        "claude",
+        'proof = "projects',
+        'proof = "../projects',
+        "state.proof: '../projects/*/{id}.jsonl' leads out",
+    ),
+    ("claude", 'proof = "projects/*', 'proof = "projects/**x', "is no pattern of files seen from a folder"),
+    (
+        "gemini",
+        'chat = [".gemini',
+        'chat = ["/.gemini',
+        "state.chat.0: '/.gemini/tmp/*/chats/*' is no pattern",
+    ),
+    (
+        "gemini",
+        'files = [".gemini',
+        'files = ["../.gemini',
+        "login.files.0: '../.gemini/oauth_creds.json' leads",
+    ),
+    (
+        "claude",
+        'restore = ["projects',
+        'restore = ["../projects',
+        "terminal.restore.0: '../projects/*/*.jsonl'",
+    ),
+    ("qwen-code", 'behind = ["cli', 'behind = ["/cli', "behind.0: '/cli.js' is no pattern of files"),
     ("gemini", "{id:.8}", "{id:.0}", "state.proof: a single { at character"),
     (
         "claude",
@@ -204,7 +236,8 @@ MISTAKES = [
         '"desk/.git" = "{no}"',
         "profiles.restricted.files.desk/.git: nothing is called {no}",
     ),
-    ("antigravity", "{prompt}", "{text}", "run.form: it has to hold {prompt}, and nothing else"),
+    ("antigravity", "{prompt}", "{text}", "run.form: nothing is called {text} here; there is prompt"),
+    ("antigravity", "{prompt}", '"x"', "run.form: it has to hold {prompt}"),
     ("antigravity", '{{"event"', '{"event"', "run.form: a single { at character 1"),
 ]
 
@@ -326,7 +359,7 @@ def test_a_prompt_is_put_into_the_form_that_the_client_reads() -> None:
 def test_a_client_that_nobody_has_run_is_never_as_it_was_tried() -> None:
     version = load_preset("antigravity").version
     assert version.known_good is None
-    assert version.is_newer(version.minimum)
+    assert version.doubt(version.minimum).startswith("was never run with its preset")
     assert version.is_older("1.2.10")
 
 
@@ -351,13 +384,13 @@ def test_no_profile_lets_a_client_do_what_nobody_allowed(path: Path) -> None:
 )
 def test_a_version_is_judged_by_its_numbers(version: str, older: bool, newer: bool) -> None:
     known = load_preset("claude").version
-    assert (known.is_older(version), known.is_newer(version)) == (older, newer)
+    assert (known.is_older(version), bool(known.doubt(version))) == (older, newer)
 
 
 def test_a_version_counts_as_precisely_as_the_known_one_is_written() -> None:
     known = Version(argv=("-V",), pattern="(.*)", minimum="0.36", known_good="0.36")
-    assert not known.is_newer("0.36.9")
-    assert known.is_newer("0.37")
+    assert not known.doubt("0.36.9")
+    assert known.doubt("0.37") == "is newer than 0.36, the last that was tried with it"
     with pytest.raises(ValidationError, match="below the minimum"):
         Version(argv=("-V",), pattern="(.*)", minimum="0.36", known_good="0.35")
 

@@ -340,6 +340,18 @@ def test_what_cannot_be_carried_out_is_one_sentence(house: House, council_file: 
         main(house.argv())
 
 
+def test_a_preset_beside_the_council_file_is_the_seats(house: House) -> None:
+    house.write(seat_of("preset: mine"))
+    packaged = Path(main_module.__file__).parent / "presets" / "llm.toml"
+    text = packaged.read_text().replace('name = "llm"', 'name = "mine"')
+    (house.folder / "presets").mkdir()
+    (house.folder / "presets" / "mine.toml").write_text(
+        text.replace('executable = "llm"', 'executable = "mine"')
+    )
+    with pytest.raises(UserError, match="mine is not installed"):
+        main(house.argv())
+
+
 def test_a_seat_that_the_council_does_not_list_has_nothing_to_do_where_that_is_said(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -462,6 +474,19 @@ async def test_the_exit_code_says_how_it_ended(
     assert (said[2]["event"], said[2]["outcome"]) == ("ended", outcome)
     assert log.splitlines()[-1].startswith("sceptic: ")
     assert "a-token-for-one-use" not in log
+    assert "WARNING: STAND_IN is not set, which env passes on" in log
+
+
+@pytest.mark.anyio
+async def test_of_a_variable_that_is_passed_on_nothing_is_said(
+    house: House, arbiter: ArbiterDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN", "speak")
+    async with process(house, arbiter) as child:
+        await finish(await arbiter.seat())
+        _, log = await output(child)
+    assert child.returncode == 0
+    assert "STAND_IN" not in log
 
 
 @pytest.mark.anyio

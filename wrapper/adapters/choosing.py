@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from consilium.config import HUMAN, PEXPECT
 from consilium.errors import UserError
-from consilium.messages import Meta
+from consilium.messages import MAX_LABEL, Meta
 from wrapper.adapters.client import ClientAdapter
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_person, load_preset
@@ -40,15 +40,14 @@ MODEL_URL = "CONSILIUM_MODEL_URL"
 """The variable by which presets know the model server. From outside it names one of somebody's own; the
 embedded one comes by ``--model-url``."""
 
-LABEL_CHARS = 200
-
 
 class Choice:
     """What there is to choose by. Each factory takes what it needs of it.
 
     ``state`` is the folder of the seat's chat, as an absolute path: the client has another working directory.
-    ``model_url`` is where the embedded model is served, ``cwd`` the project of a native harness, ``brief``
-    the point of view for who is no program and reads no system prompt. A person has no confinement.
+    ``presets`` is the folder of a council's own, ``model_url`` where the embedded model is served, ``cwd``
+    the project of a native harness, ``brief`` the point of view for who is no program and reads no system
+    prompt. A person has no confinement.
     """
 
     def __init__(
@@ -58,6 +57,7 @@ class Choice:
         confined: Confinement | None,
         *,
         state: Path,
+        presets: Path | None = None,
         model_url: str | None = None,
         cwd: Path | None = None,
         brief: str | None = None,
@@ -66,6 +66,7 @@ class Choice:
         self.limits = limits
         self.confined = confined
         self.state = state
+        self.presets = presets
         self.model_url = model_url
         self.cwd = cwd
         self.brief = brief
@@ -76,20 +77,31 @@ class Choice:
         return {**os.environ, **({MODEL_URL: self.model_url} if self.model_url else {})}
 
 
+def project(participant: Participant, council_file: Path) -> Path | None:
+    """Where a native harness works (§3.3.B); a restricted one has a folder of its own. Raises `UserError`."""
+    if participant.harness_profile == "native":
+        return council_file.absolute().parent / (participant.cwd or "")
+    if participant.cwd is not None:
+        raise UserError(
+            f"{participant.name}: cwd is for harness_profile: native", hint="a restricted client has its own"
+        )
+    return None
+
+
 async def client(choice: Choice) -> Made:
     """The seat's client or person, found to be there, and what the seat says of it. Raises `UserError`."""
     return await FACTORIES[choice.participant.adapter](choice)
 
 
 async def _native(choice: Choice) -> Made:
-    return await _program(choice, NativeAdapter, load_preset(choice.participant.preset))
+    return await _program(choice, NativeAdapter, load_preset(choice.participant.preset, choice.presets))
 
 
 async def _pexpect(choice: Choice) -> Made:
     """A screen tells no counters, whatever the client tells elsewhere."""
     from wrapper.adapters.interactive import PexpectAdapter  # noqa: PLC0415 - other seats need no emulator
 
-    preset = load_preset(choice.participant.preset)
+    preset = load_preset(choice.participant.preset, choice.presets)
     adapter, meta = await _program(choice, PexpectAdapter, preset)
     return adapter, meta.model_copy(update={"reports_usage": False})
 
@@ -134,15 +146,13 @@ async def _program(
     adapter = program(choice, adapter_class, preset)
     values = preset.complete(_settings(choice, preset))
     version = await adapter.version()
-    if preset.version.is_newer(version):
-        tried = preset.version.known_good
+    if doubt := preset.version.doubt(version):
+        said = clean_line(version, MAX_LABEL)
+        log.warning("%s %s %s; watch its first turns", preset.executable, said, doubt)
+    if unset := [name for name in participant.env if not choice.environment.get(name)]:
         log.warning(
-            "%s %s %s; watch its first turns",
-            preset.executable,
-            clean_line(version, LABEL_CHARS),
-            f"is newer than {tried}, the last that was tried with it"
-            if tried
-            else "was never run with its preset, which is written from its documentation",
+            "%s is not set, which env passes on: without a login of its own, the client cannot be used",
+            " and ".join(unset),
         )
     meta = Meta(
         brand=_label(preset.brand),
@@ -160,7 +170,7 @@ async def _program(
 async def _human(choice: Choice) -> Made:
     """A person has no model, no harness and no isolation, and their turns take no tokens (§3.3.B)."""
     participant = choice.participant
-    preset = load_person(participant.preset)
+    preset = load_person(participant.preset, choice.presets)
     keys = keys_of(preset, participant)
     front = front_for(keys, os.environ)
     adapter = HumanAdapter(
@@ -190,4 +200,4 @@ def _check_model(participant: Participant, preset: Preset, *, embedded: bool) ->
 
 
 def _label(text: str | None) -> str | None:
-    return None if text is None else clean_line(text, LABEL_CHARS)
+    return None if text is None else clean_line(text, MAX_LABEL)

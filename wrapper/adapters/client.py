@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 VERSION_BOUNDS = sandbox.Bounds(overall=30, output_bytes=64 * 1024)
 _VERSION = re.compile(r"(?=.{1,80}\Z)[0-9]+(\.[0-9]+)*")
 
+TERMINAL_VARIABLES = ("TERM", "COLORTERM")
+"""What says which terminal a person sits at. A turn has none, and is told of none."""
+
 DERIVED_BOUNDS = sandbox.Bounds(overall=60)
 
 
@@ -137,8 +140,10 @@ class ClientAdapter(ParticipantAdapter):
         Blocks until it ends. Raises `AdapterFault`.
         """
         self._make_folders()
+        command = self._command(arguments)
+        terminal = {name: os.environ[name] for name in TERMINAL_VARIABLES if name in os.environ}
         # A turn of the same seat may be running beside it.
-        return sandbox.run_attended(replace(self._command(arguments), alone=False))
+        return sandbox.run_attended(replace(command, env={**command.env, **terminal}, alone=False))
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -137,8 +137,9 @@ class PexpectAdapter(ClientAdapter):
         ask = partial(console.ask, f"{mark}\n{prompt.lstrip()}", mark, self._bounds)
         try:
             told = await self._in_owner(ask)
-        except BaseException:
-            if not console.at_rest or self._terminal.next:
+        except BaseException as ended:
+            told_by_itself = isinstance(ended, AdapterFault) and console.at_rest
+            if self._terminal.next or not told_by_itself:
                 with anyio.CancelScope(shield=True):
                     await self._end()
             raise
@@ -187,7 +188,11 @@ class PexpectAdapter(ClientAdapter):
 
     def _begin(self, command: sandbox.Command, alarm: int) -> None:
         running = sandbox.start_in_terminal(command, columns=COLUMNS, rows=ROWS)
-        self._console = Console(running, self._preset, self._terminal, self._profile)
+        try:
+            self._console = Console(running, self._preset, self._terminal, self._profile)
+        except OSError as error:
+            running.end()
+            raise unusable(f"{self._preset.executable} cannot be watched in its terminal: {error}") from None
         self._console.get_ready(alarm)
 
     async def _end(self) -> None:
@@ -222,6 +227,6 @@ class PexpectAdapter(ClientAdapter):
 
     def _put_files(self) -> None:
         try:
-            self._theirs.prepare(self._call.filled(self._terminal.files, quoted=True))
+            self._theirs.prepare({**self._derived, **self._call.filled(self._terminal.files, quoted=True)})
         except OSError as error:
             raise unusable(f"the client's own files cannot be put in order: {error}") from None

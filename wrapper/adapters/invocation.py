@@ -13,7 +13,7 @@ from consilium.errors import UserError
 from wrapper import bridges
 from wrapper.adapters import templates
 from wrapper.adapters.belongings import TEMPORARY
-from wrapper.adapters.presets import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS, PROMPT_GAP
+from wrapper.adapters.gaps import HARNESS, ID_GAP, NEW_ID_GAP, OPTIONS, PROMPT_GAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

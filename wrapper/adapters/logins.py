@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from wrapper.adapters.parts import Part, Text, Variable
+from wrapper.adapters.parts import Part, PatternBelow, Variable
 
 
 class Login(Part):
@@ -20,7 +20,7 @@ class Login(Part):
 
     variables: tuple[Variable, ...] = ()
     status: tuple[str, ...] = ()
-    files: tuple[Text, ...] = ()
+    files: tuple[PatternBelow, ...] = ()
     argv: tuple[str, ...] = ()
     needed: bool = True
 

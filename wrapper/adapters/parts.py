@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from consilium.messages import Fault, PromptSent
 
@@ -19,6 +19,25 @@ FileName = Annotated[
     str, StringConstraints(pattern=r"^\.?[A-Za-z0-9_-][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*$")
 ]
 """Below the client's folder, and nowhere else."""
+
+
+def _relative(pattern: str) -> str:
+    if any(step in ("", ".") or ("**" in step and step != "**") for step in pattern.split("/")):
+        raise ValueError(f"{pattern!r} is no pattern of files seen from a folder, in which ** stands alone")
+    return pattern
+
+
+def _below(pattern: str) -> str:
+    if ".." in pattern.split("/"):
+        raise ValueError(f"{pattern!r} leads out of the client's folder")
+    return pattern
+
+
+PatternFromHere = Annotated[str, AfterValidator(_relative)]
+"""Of files, seen from some folder: ``*`` is any part of a name, ``**`` any folders."""
+
+PatternBelow = Annotated[PatternFromHere, AfterValidator(_below)]
+"""The same, of files below the client's folder, and nowhere else."""
 
 Number = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
 ProfileName = Literal["restricted", "native"]
@@ -50,12 +69,16 @@ class Version(Part):
         """Whether ``version`` is below the oldest that is understood."""
         return _numbers(version) < _numbers(self.minimum)
 
-    def is_newer(self, version: str) -> bool:
-        """Whether ``version`` is beyond the newest that was tried, as precisely as that is written."""
+    def doubt(self, version: str) -> str:
+        """Why ``version`` may behave otherwise than the preset says; empty for one that was tried.
+
+        A version is newer as precisely as the newest that was tried is written.
+        """
         if self.known_good is None:
-            return True
+            return "was never run with its preset, which is written from its documentation"
         newest = _numbers(self.known_good)
-        return _numbers(version)[: len(newest)] > newest
+        newer = _numbers(version)[: len(newest)] > newest
+        return f"is newer than {self.known_good}, the last that was tried with it" if newer else ""
 
     @model_validator(mode="after")
     def _a_version_that_was_tried_is_understood(self) -> Self:
@@ -186,8 +209,8 @@ class State(Part):
     variables: tuple[Variable, ...]
     files: dict[FileName, str] = {}
     derived: dict[FileName, Derived] = {}
-    proof: Text
-    chat: tuple[Text, ...] = ()
+    proof: PatternBelow
+    chat: tuple[PatternBelow, ...] = ()
 
 
 class KnownFault(Part):

@@ -2,8 +2,6 @@
 
 A preset is a TOML file; docs/adapters.md tells how to write one. Unknown keys, unknown gaps in a template and
 patterns that do not compile are refused when it is loaded, in words that name the file and the key.
-
-``{name}`` in a template is one of the preset's settings or one of `GAPS`.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from consilium.config import HUMAN, PresetName
 from consilium.errors import UserError
-from wrapper.adapters import templates
+from wrapper.adapters import gaps
 from wrapper.adapters.logins import Login
 from wrapper.adapters.parts import (
     Chat,
@@ -27,6 +25,7 @@ from wrapper.adapters.parts import (
     KnownFault,
     Network,
     Part,
+    PatternFromHere,
     Profile,
     ProfileName,
     Run,
@@ -42,24 +41,11 @@ from wrapper.adapters.screens import Terminal
 from wrapper.adapters.trying import Conformance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-GAPS = frozenset({"home", "system_file"})
-"""What every template may name: the folder of the client's state, and the file with the system prompt."""
 
-ID_GAP = "id"
-"""What a template for an existing chat names as well."""
-
-NEW_ID_GAP = "new_id"
-"""What a template names where the id of the chat is ours to choose."""
-
-PROMPT_GAP = "prompt"
-"""What `run.form` names, and nothing else."""
-
-HARNESS, OPTIONS = "{harness}", "{options}"
-"""Whole arguments that stand for the arguments of the harness profile, and of the settings."""
-
-_RESERVED = GAPS | {ID_GAP, NEW_ID_GAP, HARNESS[1:-1], OPTIONS[1:-1]}
+OWN_PRESETS = "presets"
+"""The folder beside a council file in which presets of its own stand."""
 
 
 class Preset(Part):
@@ -73,7 +59,7 @@ class Preset(Part):
     name: PresetName
     brand: Text
     executable: Text
-    behind: tuple[Text, ...] = ()
+    behind: tuple[PatternFromHere, ...] = ()
     interpreter: tuple[Text, ...] = ()
     install: Text
     version: Version
@@ -91,28 +77,8 @@ class Preset(Part):
     conformance: Conformance | None = None
 
     @model_validator(mode="after")
-    def _templates_name_what_there_is(self) -> Self:
-        certain = {name for name, setting in self.settings.items() if not setting.may_be_left_out}
-        for where, template, also in self._templates():
-            known = GAPS | certain | also
-            try:
-                unknown = templates.names(template) - known
-            except ValueError as error:
-                raise ValueError(f"{where}: {error}") from None
-            if unknown:
-                offered = ", ".join(sorted(known))
-                raise ValueError(f"{where}: nothing is called {{{min(unknown)}}} here; there is {offered}")
-        return self
-
-    @model_validator(mode="after")
-    def _the_form_holds_the_prompt(self) -> Self:
-        if self.run.form is not None:
-            try:
-                named = templates.names(self.run.form)
-            except ValueError as error:
-                raise ValueError(f"run.form: {error}") from None
-            if named != {PROMPT_GAP}:
-                raise ValueError(f"run.form: it has to hold {{{PROMPT_GAP}}}, and nothing else")
+    def _gaps_are_those_that_there_are(self) -> Self:
+        gaps.check_names(self)
         return self
 
     @model_validator(mode="after")
@@ -139,12 +105,6 @@ class Preset(Part):
         return self
 
     @model_validator(mode="after")
-    def _no_setting_is_called_like_a_gap(self) -> Self:
-        if taken := self.settings.keys() & _RESERVED:
-            raise ValueError(f"settings: {min(taken)} has a meaning of its own; choose another name")
-        return self
-
-    @model_validator(mode="after")
     def _it_is_tried_with_settings_that_there_are(self) -> Self:
         tried = self.conformance.settings if self.conformance else {}
         if unknown := tried.keys() - self.settings.keys():
@@ -152,43 +112,14 @@ class Preset(Part):
         return self
 
     @model_validator(mode="after")
-    def _the_chat_is_named(self) -> Self:
-        """A turn that names no chat could be answered in any (§6.6)."""
-        needed = [("run.next", self.run.next, ID_GAP)]
-        if self.chat.id == "chosen":
-            needed.append(("run.first", self.run.first, NEW_ID_GAP))
-            if self.chat.turn == "fork":
-                needed.append(("run.next", self.run.next, NEW_ID_GAP))
-        if self.terminal is not None and self.terminal.next:
-            if self.chat.id != "chosen":
-                raise ValueError(
-                    "terminal.next: a screen does not tell the id of a chat; it has to be chosen"
-                )
-            needed += [
-                ("terminal.first", self.terminal.first, NEW_ID_GAP),
-                ("terminal.next", self.terminal.next, ID_GAP),
-            ]
-        for where, arguments, gap in needed:
-            if not any(gap in templates.names(argument) for argument in arguments):
-                raise ValueError(f"{where}: {{{gap}}} is missing, which says in which chat the turn is taken")
+    def _it_has_a_profile(self) -> Self:
+        if not self.profiles:
+            raise ValueError("profiles: restricted, native or both")
         return self
 
     @model_validator(mode="after")
-    def _arguments_have_their_place(self) -> Self:
-        if not self.profiles:
-            raise ValueError("profiles: restricted, native or both")
-        optional = any(setting.arguments for setting in self.settings.values())
-        runs = (("run.first", self.run.first), ("run.next", self.run.next))
-        wanted = [(OPTIONS, optional, runs)]
-        wanted.append((HARNESS, any(profile.arguments for profile in self.profiles.values()), runs))
-        if self.terminal is not None:
-            later = (("terminal.next", self.terminal.next),) if self.terminal.next else ()
-            starts = (("terminal.first", self.terminal.first), *later)
-            wanted += [(OPTIONS, optional, starts), (HARNESS, any(self.terminal.harness.values()), starts)]
-        for gap, used, places in wanted:
-            for where, arguments in places:
-                if used and gap not in arguments:
-                    raise ValueError(f"{where}: {gap} is missing, and there are arguments to stand there")
+    def _gaps_are_where_they_have_to_be(self) -> Self:
+        gaps.check_places(self)
         return self
 
     @model_validator(mode="after")
@@ -199,43 +130,14 @@ class Preset(Part):
             )
         return self
 
-    def _templates(self) -> Iterator[tuple[str, str, frozenset[str]]]:
-        """Every template: where it is, what it says, and what it may name besides."""
-        nothing, an_id = frozenset[str](), frozenset({ID_GAP})
-        chosen = frozenset({NEW_ID_GAP}) if self.chat.id == "chosen" else nothing
-        later = an_id | (chosen if self.chat.turn == "fork" else nothing)
-        lists = {"run.first": (self.run.first, chosen), "run.next": (self.run.next, later)}
-        tables = {"env.set": self.env.set, "state.files": self.state.files}
-        for name, setting in self.settings.items():
-            lists[f"settings.{name}.arguments"] = setting.arguments, frozenset({name})
-            for variable, value in setting.set.items():
-                yield f"settings.{name}.set.{variable}", value, frozenset({name})
-        for called, profile in self.profiles.items():
-            lists[f"profiles.{called}.arguments"] = profile.arguments, nothing
-            tables[f"profiles.{called}.set"] = profile.set
-            tables[f"profiles.{called}.files"] = profile.files
-        if self.terminal is not None:
-            lists |= {
-                "terminal.first": (self.terminal.first, chosen),
-                "terminal.next": (self.terminal.next, an_id),
-            }
-            lists |= {
-                f"terminal.harness.{name}": (given, nothing) for name, given in self.terminal.harness.items()
-            }
-            tables |= {"terminal.set": self.terminal.set, "terminal.files": self.terminal.files}
-        for key, (arguments, also) in lists.items():
-            for place, argument in enumerate(arguments):
-                if not (key.endswith((".first", ".next")) and argument in (HARNESS, OPTIONS)):
-                    yield f"{key}[{place}]", argument, also
-        for key, values in tables.items():
-            for name, value in values.items():
-                yield f"{key}.{name}", value, nothing
-        yield "state.proof", self.state.proof, an_id
-
     @property
     def reports_usage(self) -> bool:
         """Whether the client says what a turn takes in tokens, as far as this preset can read it."""
         return bool(self.answer.counted("tokens_in") or self.answer.counted("tokens_out"))
+
+    def takes_as_login(self, variable: str) -> bool:
+        """Whether the client takes ``variable`` for a login, in whose place another one serves as well."""
+        return self.login is not None and variable in self.login.variables
 
     def profile(self, name: ProfileName) -> Profile:
         """The harness profile ``name``. Raises `UserError` if the client has none that is known."""
@@ -317,6 +219,12 @@ def read_preset(path: Path) -> Preset:
             f"the preset {found.name} is a person's, not a client's", hint="it goes with adapter: human"
         )
     return found
+
+
+def own_presets(council_file: Path | None) -> Path | None:
+    """The folder `presets/` beside a council file, where it has presets of its own."""
+    folder = None if council_file is None else council_file.parent / OWN_PRESETS
+    return folder if folder is not None and folder.is_dir() else None
 
 
 def preset_names() -> list[str]:

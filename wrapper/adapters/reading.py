@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from consilium.messages import MAX_COUNT, MAX_REFUSED, MAX_USD, REFUSED_CHARS
+from consilium.messages import MAX_COUNT, MAX_LABEL, MAX_REFUSED, MAX_USD, REFUSED_CHARS
 from wrapper.adapters.parts import COUNTERS
 from wrapper.adapters.places import values_at
 from wrapper.clean import clean_line, clean_text, decode_output
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from wrapper.adapters.parts import Counter
     from wrapper.adapters.places import AnswerPlaces, Json
-
-MODEL_CHARS = 200
-"""As long as a `messages.Label` may be."""
 
 MAX_PIECES = 1_000_000
 """How many values and lines of JSON are taken apart at most. A client chooses what its bytes are made of: a
@@ -221,4 +218,4 @@ def _amount(value: Json) -> float | None:
 
 
 def _label(value: Json) -> str | None:
-    return clean_line(value, MODEL_CHARS) or None if isinstance(value, str) else None
+    return clean_line(value, MAX_LABEL) or None if isinstance(value, str) else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
-from wrapper.adapters.parts import FileName, Part, ProfileName, Text, Variable
+from wrapper.adapters.parts import FileName, Part, PatternBelow, ProfileName, Text, Variable
 from wrapper.terminal.keys import Key
 from wrapper.terminal.reading import Signs
 
@@ -49,7 +49,7 @@ class Terminal(Part):
     harness: dict[ProfileName, tuple[str, ...]]
     set: dict[Variable, str] = Field(default_factory=dict)
     files: dict[FileName, str] = Field(default_factory=dict)
-    restore: tuple[Text, ...] = ()
+    restore: tuple[PatternBelow, ...] = ()
     ready: Text
     asked: Text
     said: Text

@@ -23,6 +23,17 @@ def names(template: str) -> frozenset[str]:
     return frozenset(name for name, _, _ in _pieces(template) if name)
 
 
+def check(where: str, template: str, known: frozenset[str]) -> None:
+    """Raise `ValueError` unless every gap of ``template``, which stands at ``where``, is ``known``."""
+    try:
+        unknown = names(template) - known
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if unknown:
+        offered = ", ".join(sorted(known))
+        raise ValueError(f"{where}: nothing is called {{{min(unknown)}}} here; there is {offered}")
+
+
 def fill(template: str, values: Mapping[str, str]) -> str:
     """``template`` with every gap filled. Raises `KeyError` for a gap without a value."""
     return _filled(template, values, str)

@@ -11,17 +11,13 @@ from pydantic import Field, StringConstraints, model_validator
 
 from consilium.messages import Fault, PromptSent
 from wrapper.adapters import templates
-from wrapper.adapters.parts import Part, SettingName, Text, Variable
+from wrapper.adapters.parts import FileName, Part, SettingName, Text, Variable
 
 ENDPOINT_GAPS = frozenset({"url"})
 """What a variable or a setting may name: where the provider is, without a path."""
 
 FILE_GAPS = frozenset({"mark", "made"})
 """What a file may name: words that a client must not pick up, and a file that it must not make."""
-
-_STEP = r"\.?[A-Za-z0-9_-][A-Za-z0-9_.-]*"
-OnePath = Annotated[str, StringConstraints(pattern=rf"^{_STEP}(/{_STEP})*$")]
-"""A path below a folder, never out of it."""
 
 Act = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 
@@ -68,11 +64,11 @@ class Conformance(Part):
     settings: dict[SettingName, str] = Field(default_factory=dict)
     tool: Tool | None = None
     prompt_limit: Annotated[int, Field(gt=0)] | None = None
-    files: dict[OnePath, str] = Field(default_factory=dict)
-    restricted_files: dict[OnePath, str] = Field(default_factory=dict)
+    files: dict[FileName, str] = Field(default_factory=dict)
+    restricted_files: dict[FileName, str] = Field(default_factory=dict)
     ignores_its_folder: bool = False
     takes_its_folder: bool = False
-    person: dict[OnePath, str] = Field(default_factory=dict)
+    person: dict[FileName, str] = Field(default_factory=dict)
     faults: dict[Act, Told] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -84,13 +80,5 @@ class Conformance(Part):
             ("restricted_files", FILE_GAPS),
         ):
             for name, template in getattr(self, table).items():
-                try:
-                    unknown = templates.names(template) - known
-                except ValueError as error:
-                    raise ValueError(f"{table}.{name}: {error}") from None
-                if unknown:
-                    offered = ", ".join(sorted(known))
-                    raise ValueError(
-                        f"{table}.{name}: nothing is called {{{min(unknown)}}} here; there is {offered}"
-                    )
+                templates.check(f"{table}.{name}", template, known)
         return self

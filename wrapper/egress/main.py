@@ -1,4 +1,7 @@
-"""`consilium egress`: the proxy's process. Reads who may be reached, listens, carries until it is stopped."""
+"""`consilium egress`: the proxy's process. Reads who may be reached, listens, carries until it is stopped.
+
+A council file is read again when it has changed; one that cannot be read then leaves the list as it was.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import logging
 import os
 import signal
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,16 +22,21 @@ from anyio.abc import SocketAttribute, SocketListener
 from consilium.config import HUMAN
 from consilium.errors import UserError
 from consilium.settings import load_council
-from wrapper.adapters.presets import load_preset
+from wrapper.adapters.presets import load_preset, own_presets
 from wrapper.egress.counting import Counts, served
 from wrapper.egress.proxy import Proxy
 from wrapper.egress.request import is_host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+log = logging.getLogger("consilium.egress")
 
 PORT = 8888
 """Where it listens unless told otherwise; the seats' packet filter opens this port and no other."""
+
+FOLLOW_SECONDS = 1.0
+"""How often it is looked whether the council file has changed."""
 
 ALLOW = "CONSILIUM_ALLOW"
 """The variable that allows more hosts, with commas between: for a service whose words are fixed."""
@@ -90,14 +99,20 @@ def main(argv: Sequence[str]) -> int:
     options = parser().parse_args(argv)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
     more = [host for part in os.environ.get(ALLOW, "").split(",") if (host := part.strip())]
-    hosts = allowed(options.council, options.preset, [*options.allow, *more])
+    plain = [*options.allow, *more]
+
+    def listed() -> frozenset[str]:
+        return allowed(options.council, options.preset, plain)
+
+    hosts = listed()
     counts = Counts()
     with ExitStack() as stack:
         said: dict[str, object] = {"event": "listening", "hosts": sorted(hosts)}
         if options.metrics_port is not None:
             _check_port(options.metrics_port, "--metrics-port")
             said["metrics"] = stack.enter_context(served(counts, options.metrics_host, options.metrics_port))
-        anyio.run(_serve, Proxy(hosts, counts), options.host, options.port, said)
+        follow = None if options.council is None else Followed(options.council, listed)
+        anyio.run(_serve, Proxy(hosts, counts), options.host, options.port, said, follow)
     return 0
 
 
@@ -115,7 +130,7 @@ def allowed(council: Path | None, presets: Iterable[str], hosts: Iterable[str]) 
                 f"--allow {host}: no host's full name in lower case",
                 hint="an address, a pattern, a port or a part of a name cannot be allowed",
             )
-    found = {host for name in names for host in load_preset(name).network.hosts}
+    found = {host for name in names for host in load_preset(name, own_presets(council)).network.hosts}
     return frozenset(found.union(plain))
 
 
@@ -124,7 +139,41 @@ def _check_port(port: int, option: str) -> None:
         raise UserError(f"{option} {port}: a port is between 0 and 65535", hint="0 takes any free one")
 
 
-async def _serve(proxy: Proxy, host: str, port: int, said: dict[str, object]) -> None:
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A council file, and the list that it and the options give. `listed` raises `UserError`."""
+
+    path: Path
+    listed: Callable[[], frozenset[str]]
+
+    def look(self) -> tuple[int, ...]:
+        """What tells one state of the file from another; nothing if it is not there."""
+        with suppress(OSError):
+            found = self.path.stat()
+            return found.st_ino, found.st_size, found.st_mtime_ns
+        return ()
+
+
+async def _follow(proxy: Proxy, council: Followed, seen: tuple[int, ...]) -> None:
+    while True:
+        await anyio.sleep(FOLLOW_SECONDS)
+        if (now := council.look()) == seen:
+            continue
+        seen = now
+        try:
+            hosts = council.listed()
+        except UserError as error:
+            log.warning("the council file has changed and cannot be read; the list stays: %s", error.message)
+        else:
+            proxy.allow(hosts)
+            log.info(
+                "the council file has changed; may be reached now: %s", ", ".join(sorted(hosts)) or "nobody"
+            )
+
+
+async def _serve(
+    proxy: Proxy, host: str, port: int, said: dict[str, object], council: Followed | None
+) -> None:
     _check_port(port, "--port")
     try:
         listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
@@ -142,5 +191,7 @@ async def _serve(proxy: Proxy, host: str, port: int, said: dict[str, object]) ->
                 for each in listener.listeners:
                     assert isinstance(each, SocketListener)
                     tasks.start_soon(proxy.serve, each)
+                if council is not None:
+                    tasks.start_soon(_follow, proxy, council, council.look())
                 async for _ in signals:
                     tasks.cancel_scope.cancel()

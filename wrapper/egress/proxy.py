@@ -129,6 +129,10 @@ class Proxy:
         self._untold: Counter[str] = Counter()
         self._turned_away = 0
 
+    def allow(self, hosts: Collection[str]) -> None:
+        """Judge by another list from here on; what is carried already goes on."""
+        self._allowed = frozenset(hosts)
+
     async def serve(self, listener: SocketListener) -> None:
         """Serve every connection that comes to ``listener``, until it is closed."""
         async with anyio.create_task_group() as connections:

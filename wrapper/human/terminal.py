@@ -88,8 +88,8 @@ class Terminal:
 
     @property
     def draft(self) -> str:
-        """What is typed and not sent."""
-        return self._draft.text
+        """What is typed and not sent, also while something else is asked."""
+        return self._draft.text if self._aside is None else self._aside
 
     def open(self) -> None:
         """Have the terminal. Raises `AdapterFault`."""
@@ -122,8 +122,11 @@ class Terminal:
 
     def give_back(self, text: str) -> None:
         """Put ``text`` ahead of what is typed."""
-        typed = self._draft.text
-        self._draft.put(f"{text}\n{typed}" if typed else text)
+        whole = f"{text}\n{self.draft}" if self.draft else text
+        if self._aside is None:
+            self._draft.put(whole)
+        else:
+            self._aside = whole
         self._draw()
 
     def begin(self, text: str) -> None:
@@ -136,6 +139,7 @@ class Terminal:
     def close(self) -> None:
         """Leave the terminal as it was found, with what was typed still to be read."""
         if self._live:
+            self._take_up()
             if self._draft.text:
                 self._draw()
                 self._below()
@@ -207,10 +211,16 @@ class Terminal:
             self._draft.put(line + "\n")
             return None
         self._draft.take()
-        if self._aside is not None:
-            self._draft.put(self._aside)
-            self._aside = None
-        return Entered(line)
+        # Nothing is the answer to what was asked, and no skip of the turn.
+        return None if self._take_up() and not line.strip() else Entered(line)
+
+    def _take_up(self) -> bool:
+        """Go on with what was typed before something else was asked; whether something was."""
+        if self._aside is None:
+            return False
+        self._draft.put(self._aside)
+        self._aside = None
+        return True
 
     def _insert(self, text: str, *, cut: bool = False) -> None:
         if not self._draft.insert(text) or cut:

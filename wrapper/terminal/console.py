@@ -119,6 +119,8 @@ class Console:
         self._heard = time.monotonic()
         self._news = True
         self._gone = False
+        self._submitted = False
+        """Whether the prompt of the turn that runs may have gone to the model."""
         self.at_rest = True
         """Whether the client waits for a prompt, as far as anybody can tell."""
 
@@ -149,11 +151,13 @@ class Console:
         Before that the client has to be ready. After anything that is raised it has to be ended.
         """
         self.at_rest = False
+        self._submitted = False
         self._emulator.forget()
         self._read = 0
         self.get_ready(alarm)
         self._write(pasted(text), alarm)
         self._wait_until_quiet(PASTE_SECONDS, alarm)
+        self._submitted = True
         self._press(self._terminal.submit, alarm)
         now = time.monotonic()
         turn = _Turn(began=now, changed=now)
@@ -350,6 +354,8 @@ class Console:
     def _not_ready(self, what: str) -> AdapterFault:
         shown = _told(foot(self._emulator.lines())[-12:])
         detail = f"{self._preset.executable} {what}; its screen shows: {shown or 'nothing'}"
+        if self._submitted:
+            return AdapterFault(Fault.CLIENT_ERROR, PromptSent.MAYBE, detail)
         return AdapterFault(Fault.START_FAILED, PromptSent.NO, detail)
 
 

@@ -106,14 +106,16 @@ class Stub:
         """Do these with the coming requests; ``answer`` is an answer."""
         for name in names:
             act, _, argument = name.partition(" ")
-            assert act in ACTS or act == "answer", f"the stub cannot do {act}"
+            if act not in ACTS and act != "answer":
+                raise ValueError(f"the stub cannot do {act}")
             self.script.append(Act(act, argument))
 
     def wait_for_turns(self, number: int, seconds: float = 30) -> None:
-        """Return as soon as there were that many model requests; blocking."""
+        """Return as soon as there were that many model requests; blocking. Raises `TimeoutError`."""
         until = time.monotonic() + seconds
         while len(self.turns) < number:
-            assert time.monotonic() < until, f"{len(self.turns)} model requests in {seconds} s"
+            if time.monotonic() >= until:
+                raise TimeoutError(f"{len(self.turns)} model requests in {seconds:g} s")
             time.sleep(0.02)
 
     def __enter__(self) -> Self:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from consilium.errors import AdapterFault
-from council.conformance import endings, failures, prompts
+from consilium.messages import Fault, PromptSent
+from council.conformance import bench, endings, failures, prompts
 from council.conformance.bench import Bench
 from council.conformance.checks import CHECKS, Check, Outcome, perform
 from wrapper.adapters.base import Answer
@@ -235,12 +236,42 @@ async def test_an_adapter_that_breaks_a_rule_fails(
 async def test_a_version_that_nobody_tried_fails(programs: Path, tmp_path: Path) -> None:
     preset = read_preset(STANDINS / "tried.toml")
     older = preset.version.model_copy(update={"minimum": "0.8", "known_good": "0.9"})
-    bench = bench_of(programs, tmp_path, preset=preset.model_copy(update={"version": older}))
-    result = await perform(bench, NAMED["version-is-known"])
+    tried = bench_of(programs, tmp_path, preset=preset.model_copy(update={"version": older}))
+    result = await perform(tried, NAMED["version-is-known"])
     assert (result.outcome, result.why) == (
         Outcome.FAILED,
-        "it is 1.0, newer than 0.9, the last that was tried",
+        "1.0 is newer than 0.9, the last that was tried with it",
     )
+
+
+class AsksNobody(NativeAdapter):
+    """Gives a turn up before anybody is asked."""
+
+    async def send_turn(self, text: str) -> Answer:
+        if "<<hang" in text:
+            raise AdapterFault(Fault.CLIENT_ERROR, PromptSent.NO, "it has given up")
+        return await super().send_turn(text)
+
+
+async def test_a_client_that_asks_nobody_fails_and_stops_nothing(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "HEARD_SECONDS", 0.3)
+    tried = bench_of(programs, tmp_path, factory=AsksNobody)
+    for name in ("revoked-turn-leaves-no-trace", "one-turn-at-a-time"):
+        result = await perform(tried, NAMED[name])
+        assert result.outcome is Outcome.FAILED
+        assert result.why.startswith("the provider waited for a model request")
+
+
+async def test_what_is_nobodys_fault_but_ours_is_not_told_as_a_clients(
+    programs: Path, tmp_path: Path
+) -> None:
+    async def broken(_room: object) -> None:
+        raise ExceptionGroup("two things at a time", [KeyError("ours")])
+
+    with pytest.raises(KeyError, match="ours"):
+        await bench_of(programs, tmp_path).scene(broken)
 
 
 def test_there_is_no_check_that_cannot_fail() -> None:

@@ -89,6 +89,7 @@ def test_the_checks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "which preset?"),
         (["nosuch"], "there is no preset called 'nosuch'"),
+        (["nosuch", "--presets", "nowhere"], "nowhere is not a folder"),
         (["claude", "--only", "nosuch"], "there is no check called 'nosuch'"),
         ([PRESET], "tried is not installed\n  it is part of the tests"),
         (["./nosuch.toml"], "nosuch.toml cannot be read"),
@@ -100,6 +101,17 @@ def test_what_cannot_be_tried_is_said(
     monkeypatch.setenv("PATH", "/nowhere")
     assert cli.main(["conformance", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_an_exception_that_no_check_looks_at_is_a_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "tried.toml"
+    more = '\n[conformance.faults.nowhre]\nfault = "client_error"\nprompt_sent = "maybe"\n'
+    other.write_text(Path(PRESET).read_text() + more)
+    assert cli.main(["conformance", str(other)]) == 2
+    said = capsys.readouterr().err
+    assert "conformance.faults.nowhre: no check looks at that\n  there is 400, 401, " in said
 
 
 def test_a_preset_that_does_not_say_how_it_is_tried_is_not(

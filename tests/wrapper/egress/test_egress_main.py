@@ -9,13 +9,16 @@ import socket
 import threading
 import time
 import urllib.request
+from collections.abc import Callable, Collection
 from pathlib import Path
 
+import anyio
 import pytest
 
 from consilium.errors import UserError
 from wrapper.egress import main as egress
-from wrapper.egress.proxy import dial, resolve
+from wrapper.egress.counting import Counts
+from wrapper.egress.proxy import Proxy, dial, resolve
 
 COUNCIL = """\
 topic: x
@@ -30,7 +33,7 @@ def test_what_is_allowed_comes_from_council_presets_and_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Known:
-        def __init__(self, name: str) -> None:
+        def __init__(self, name: str, _own: Path | None) -> None:
             self.network = self
             self.hosts = (f"api.{name}.test",)
 
@@ -38,6 +41,15 @@ def test_what_is_allowed_comes_from_council_presets_and_hosts(
     (tmp_path / "council.yaml").write_text(COUNCIL)
     found = egress.allowed(tmp_path / "council.yaml", ["codex"], ["proxy.example.org"])
     assert found == {"api.llm.test", "api.codex.test", "proxy.example.org"}
+
+
+def test_the_hosts_of_a_preset_beside_the_council_file_are_allowed(tmp_path: Path) -> None:
+    text = (Path(egress.__file__).parents[1] / "presets" / "llm.toml").read_text()
+    (tmp_path / "presets").mkdir()
+    own = text.replace("hosts = []", 'hosts = ["api.example.org"]')
+    (tmp_path / "presets" / "llm.toml").write_text(own)
+    (tmp_path / "council.yaml").write_text(COUNCIL)
+    assert egress.allowed(tmp_path / "council.yaml", [], []) == {"api.example.org"}
 
 
 @pytest.mark.parametrize(
@@ -127,3 +139,46 @@ async def test_names_are_resolved_and_addresses_dialled_by_this_machine() -> Non
     with socket.create_server(("127.0.0.1", 0)) as server:
         stream = await dial("127.0.0.1", server.getsockname()[1])
         await stream.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_council_file_that_changes_changes_the_list_and_a_bad_one_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Lists(Proxy):
+        def __init__(self) -> None:
+            super().__init__((), Counts())
+            self.given: list[frozenset[str]] = []
+
+        def allow(self, hosts: Collection[str]) -> None:
+            self.given.append(frozenset(hosts))
+
+    monkeypatch.setattr(egress, "FOLLOW_SECONDS", 0.01)
+    caplog.set_level("INFO")
+    council = tmp_path / "council.yaml"
+    council.write_text(COUNCIL)
+    followed = egress.Followed(council, lambda: egress.allowed(council, [], ["llm.example.org"]))
+    lists = Lists()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(egress._follow, lists, followed, followed.look())
+        await anyio.sleep(0.05)
+        assert lists.given == []
+        council.write_text(COUNCIL.replace("preset: llm", "preset: claude"))
+        await until(lambda: len(lists.given) == 1)
+        council.write_text("topic: [")
+        await until(lambda: caplog.text.count("cannot be read; the list stays") == 1)
+        council.unlink()
+        await until(lambda: caplog.text.count("cannot be read; the list stays") == 2)
+        council.write_text(COUNCIL)
+        await until(lambda: len(lists.given) == 2)
+        tasks.cancel_scope.cancel()
+    assert lists.given == [
+        frozenset({"api.anthropic.com", "llm.example.org"}),
+        frozenset({"llm.example.org"}),
+    ]
+
+
+async def until(done: Callable[[], bool]) -> None:
+    with anyio.fail_after(20):
+        while not done():  # noqa: ASYNC110 - what is waited for is the product's
+            await anyio.sleep(0.01)

@@ -194,6 +194,38 @@ async def test_what_is_typed_waits_while_something_else_is_asked() -> None:
         await at.sees("  my point")
 
 
+async def test_a_text_that_is_given_back_meanwhile_does_not_mix_with_the_answer() -> None:
+    async with desk() as at:
+        at.type("typed")
+        await at.sees("  typed")
+        at.terminal.begin("/timeout ")
+        at.terminal.give_back("sent too late")
+        assert at.terminal.draft == "sent too late\ntyped"
+        at.type("60\r")
+        await at.brought(Entered("/timeout 60"))
+        await at.sees("  sent too late", "  typed")
+
+
+async def test_to_answer_nothing_is_no_skip_and_what_was_typed_comes_back() -> None:
+    async with desk() as at:
+        at.type("typed")
+        await at.sees("  typed")
+        at.terminal.begin("/timeout ")
+        at.type("\x15\r")
+        await at.sees("  typed")
+        at.type("\r")
+        await at.brought(Entered("typed"))
+
+
+async def test_what_was_typed_before_something_was_asked_is_shown_at_the_end() -> None:
+    async with desk() as at:
+        at.type("typed")
+        await at.sees("  typed")
+        at.terminal.begin("/timeout ")
+        at.terminal.close()
+        await at.sees("  typed")
+
+
 async def test_a_long_text_wraps_and_a_higher_one_shows_the_part_with_the_cursor() -> None:
     async with desk(20, 5) as at:
         at.type("abcdefghijklmnopqrstuvwxyz")
