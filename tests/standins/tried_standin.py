@@ -35,7 +35,7 @@ FLAWS = {
     "swallows-errors": "a failure is an empty answer and exit code 0",
     "no-words": "a failure is an exit code and no more",
     "remembers-failures": "the prompt of a failed turn is written into the chat that it was to go on from",
-    "shows-key": "an error shows the key",
+    "shows-key": "an error shows the end of the key, which is not found there as the key",
     "asks-without-key": "without a key there is an answer, which nobody gave",
     "hides-the-line": "that nobody was reached is told in other words",
     "gives-up": "a provider that hangs is given up at once",
@@ -231,7 +231,7 @@ class Turn:
         except (OSError, HTTPException, ValueError) as problem:
             raise Trouble(f"the line broke: {type(problem).__name__}") from None
         if response.status != 200:
-            shown = f" (key: {key})" if self.flaw == "shows-key" else ""
+            shown = f" (key: …{key[-12:]})" if self.flaw == "shows-key" else ""
             raise Trouble(f"status {response.status}: {told['error']['message']}{shown}")
         return dict(told)
 

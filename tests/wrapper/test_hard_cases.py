@@ -22,6 +22,7 @@ from consilium.messages import Fault, PromptSent
 from wrapper.adapters.faults import SEARCHED_CHARS, told
 from wrapper.adapters.native import NativeAdapter
 from wrapper.adapters.presets import load_preset
+from wrapper.adapters.reading import MAX_PIECES, Unreadable, read_answer
 from wrapper.sandbox import Bounds, Completed
 
 if TYPE_CHECKING:
@@ -66,6 +67,15 @@ def test_a_gigabyte_takes_a_bounded_amount_of_memory(what: str, leftovers: Lefto
     assert (told["fault"], told["sent"]) == (fault, sent), told
     assert words in told["detail"]
     assert told["more_mb"] < 64, told
+
+
+def test_of_pieces_there_may_be_many_and_not_any_number() -> None:
+    places = load_preset("llm").answer
+    line = b'[{"conversation_id":"01abc","response":"a, b","list":[%s0]}]'
+    most = MAX_PIECES - (line % b"").count(b",") - 3
+    assert read_answer(line % (b"0," * most), places).text == "a, b"
+    with pytest.raises(Unreadable, match="1,000,000 pieces"):
+        read_answer(line % (b"0," * (most + 1)), places)
 
 
 async def test_a_seat_goes_on_living_while_a_long_answer_is_read(

@@ -41,6 +41,7 @@ def shown(*drawn: str, columns: int = 20, rows: int = 5) -> list[str]:
         ("abc\x1b[?K", ["abc"]),
         ("abc\x1b[5K\x1b[?7K\x1b[9J", ["abc"]),  # erases what nobody knows
         ("a\x1b[?6h\x1b[2dx\x1b[99dy", ["a", "x", "", "", " y"]),  # an origin that was never set
+        ("a\x1b[2;4r\x1b[3dx\x1b[?6h\x1b[3dy", ["a", "", "x", "y"]),
         ("e" + 5000 * "\u0301", ["\u00e9" + 31 * "\u0301"]),
         ("e" + 5000 * "\u200d", ["e" + 31 * "\u200d"]),
         ("abc\x1b7\x1b[H12\x1b8d", ["12cd"]),
