@@ -19,7 +19,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-VALUED = {"--format", "--model", "--agent", "--title", "--session"}
+VALUED = {"--format", "--model", "--agent", "--title", "--session", "--dir"}
 FOREVER = 600
 
 Line = dict[str, Any]
@@ -40,6 +40,8 @@ def main(arguments: list[str]) -> int:
         else:
             return complain(f"opencode {command} [message..]")
     assert (command, options["--format"]) == ("run", "json")
+    if not Path(options.get("--dir", ".")).is_dir():
+        return complain(f"Failed to change directory to {options['--dir']}")
     assert ("--session" in options) == ("--fork" in options) != ("--title" in options)
     return turn(options, sys.stdin.read())
 

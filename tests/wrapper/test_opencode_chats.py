@@ -185,6 +185,12 @@ async def test_the_profiles_differ_in_what_the_client_may_do_and_in_whose_home_i
     assert "XDG_CONFIG_HOME" not in restricted["env"]
     assert restricted["env"]["OPENCODE_DISABLE_PROJECT_CONFIG"] == "true"
     assert restricted["env"]["npm_config_offline"] == "true"
+    # Its configuration's own folder is the only one in which it looks for no plug-in.
+    folder = str(tmp_path / "restricted" / "home" / ".config" / "opencode")
+    assert restricted["argv"][restricted["argv"].index("--dir") + 1] == folder
+    assert restricted["env"]["SEAT_FOLDER"] == folder
+    assert "--dir" not in native["argv"]
+    assert "SEAT_FOLDER" not in native["env"]
     assert native["env"]["HOME"] == str(tmp_path / "person")
     assert native["env"]["XDG_CONFIG_HOME"] == str(tmp_path / "config")
     assert "OPENCODE_DISABLE_PROJECT_CONFIG" not in native["env"]
