@@ -207,11 +207,17 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
     except AdapterFault as fault:
         return fault
     exchange = Exchange(process, command.stdin, bounds, alarm)
+    unwatched: OSError | None = None
     try:
         exchange.run()
+    except OSError as error:  # we have no descriptor left, or the kernel no memory
+        unwatched = error
     finally:
         left_behind = _end(process, mark, command)
         exchange.close()
+    if unwatched is not None:
+        why = f"{command.argv[0]} was started and cannot be watched: {unwatched.strerror or unwatched}"
+        return AdapterFault(Fault.INTERNAL, PromptSent.MAYBE, why)
     errors = exchange.stderr.value()
     if process.returncode in _CANNOT_RUN and (why := _why_not(command, errors, starter)):
         return _not_started(why)

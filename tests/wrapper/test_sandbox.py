@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import os
 import secrets
@@ -527,3 +528,15 @@ def test_no_other_module_of_the_wrapper_can_start_a_process(path: Path) -> None:
             case ast.Attribute(attr=attribute):
                 used.add(attribute)
     assert used & STARTERS == THEIRS.get(path.stem, set())
+
+
+async def test_a_client_that_cannot_be_watched_is_ended_and_told_as_that(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_pid: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    with pytest.raises(AdapterFault, match="started and cannot be watched: Too many open files") as raised:
+        await sandbox.run(shell("sleep 600"), SOON)
+    assert (raised.value.fault, raised.value.prompt_sent) == (Fault.INTERNAL, PromptSent.MAYBE)
