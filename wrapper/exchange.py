@@ -108,11 +108,11 @@ class Exchange:
                     return
                 self._step(left)
         finally:
-            self._watched.close()
             os.close(pidfd)
 
     def close(self) -> None:
-        """Close our ends of the pipes."""
+        """Close our ends of the pipes, and what they were watched with."""
+        self._watched.close()
         for pipe in self._pipes:
             with suppress(OSError):
                 pipe.close()

@@ -216,8 +216,8 @@ def _perform(command: Command, bounds: Bounds, alarm: int) -> Completed | Adapte
         left_behind = _end(process, mark, command)
         exchange.close()
     if unwatched is not None:
-        why = f"{command.argv[0]} was started and cannot be watched: {unwatched.strerror or unwatched}"
-        return AdapterFault(Fault.INTERNAL, PromptSent.MAYBE, why)
+        what = f"{command.argv[0]} was started and cannot be watched: {unwatched.strerror or unwatched}"
+        return AdapterFault(Fault.INTERNAL, PromptSent.MAYBE, what)
     errors = exchange.stderr.value()
     if process.returncode in _CANNOT_RUN and (why := _why_not(command, errors, starter)):
         return _not_started(why)
