@@ -104,6 +104,8 @@ def test_a_layout_in_rows() -> None:
     assert lying.rows == ("you> one ", "two", "    three")
     assert (lying.row, lying.column) == (2, 5)
     assert lay("you> ", "", 0, 80, 9).column == 5
+    at_the_end_of_a_line = lay("> ", "ab\ncd", 2, 20, 9)
+    assert (at_the_end_of_a_line.row, at_the_end_of_a_line.column) == (0, 4)
 
 
 @pytest.mark.parametrize(("width", "height", "above"), [(10, 3, 1), (5, 5, 2), (1, 16, 9)])
