@@ -93,7 +93,7 @@ async def test_the_real_client_carries_its_chat_over_turns_failures_and_a_new_wr
     third = await adapter.send_turn("And a third.")
     await adapter.close()
 
-    assert chat_of(tmp_path / "seat") == kept
+    assert chat_of(tmp_path / "seat")["id"] == kept["id"]
     usages = [answer.usage for answer in (first, second, third)]
     counted = [(usage.tokens_in or 0, usage.tokens_out or 0) for usage in usages if usage is not None]
     # Each turn's input is the whole chat so far: the one before, its answer, and the new prompt. That of the
