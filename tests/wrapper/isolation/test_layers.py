@@ -30,7 +30,7 @@ import sys
 from wrapper import sandbox
 from wrapper.isolation import verify
 # What `subprocess.Popen(user=...)` does, and no more.
-sandbox._prefix = lambda command: (
+sandbox._prefix = lambda command, *_: (
     "/usr/bin/setpriv", "--reuid", "10002", "--regid", "10002", "--clear-groups", "--"
 )
 sys.exit(verify.main(sys.argv[2:]))
@@ -42,7 +42,7 @@ import pathlib, sys
 from wrapper import sandbox
 from wrapper.isolation import verify
 verify._as_the_wrapper = lambda argv: None
-sandbox._prefix = lambda command: ("/bin/sh", "-c", 'exec 9</dev/null; CONSILIUM_KEY=x exec "$@"', "sh")
+sandbox._prefix = lambda *_: ("/bin/sh", "-c", 'exec 9</dev/null; CONSILIUM_KEY=x exec "$@"', "sh")
 for name in ("client", "seat"):
     pathlib.Path("/var/lib/consilium", name).mkdir(exist_ok=True)
 sys.exit(verify.main(sys.argv[2:]))
