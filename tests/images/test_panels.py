@@ -131,11 +131,19 @@ def proxy() -> Iterator[int]:
         yield port
 
 
-async def has_turns(guest: Guest, usage: m.Usage | None) -> None:
-    """Speak whenever it is one's turn, after a moment."""
+async def has_turns(guest: Guest, usage: m.Usage | None, trouble: anyio.Event) -> None:
+    """Speak whenever it is one's turn, after a moment; where there is trouble, fail once and for all."""
     while True:
-        turn = await guest.turn()
+        try:
+            turn = await guest.turn()
+        except AssertionError:  # another has failed: what comes in place of a turn is a pause
+            assert trouble.is_set()
+            return
         await anyio.sleep(0.2)
+        if trouble.is_set():
+            fault, sent = m.Fault.CLIENT_ERROR, m.PromptSent.YES
+            await guest.control.say(m.TurnFailed(turn_id=turn.turn_id, fault=fault, prompt_sent=sent))
+            return
         await guest.says(turn.turn_id, f"{turn.turn_id}: we should wrap the billing service.", usage)
 
 
@@ -166,6 +174,7 @@ async def test_every_panel_console_and_rule_finds_its_figures(tmp_path: Path, pr
     )
     told = m.Usage(tokens_in=500, tokens_out=50, tokens_cached=100, usd=0.01, first_byte_ms=300)
     brands = {"ada": "claude", "bob": "qwen", "eve": "human"}
+    trouble = anyio.Event()
     async with house(tmp_path, rules, measured=True) as home:
         targets = {
             "consilium-arbiter": f"{HOST}:{home.ports['metrics']}",
@@ -175,10 +184,11 @@ async def test_every_panel_console_and_rule_finds_its_figures(tmp_path: Path, pr
             for name, brand in brands.items():
                 guest = home.guest(name)
                 await guest.join(meta=m.Meta(brand=brand, isolation="strict"))
-                tasks.start_soon(has_turns, guest, told if brand != "human" else None)
+                tasks.start_soon(has_turns, guest, told if brand != "human" else None, trouble)
             shipped = [*of_rules(), *of_alerts(), *of_consoles(), *of_dashboards()]
             assert len(shipped) > 100
-            of_trouble = [each for each in shipped if each.text.startswith("ALERTS")]
+            marks = ("ALERTS", "consilium_seat_faults_total")
+            of_trouble = [each for each in shipped if any(mark in each.text for mark in marks)]
             assert of_trouble
             assert await until_all_are_found(server, [e for e in shipped if e not in of_trouble]) == []
             assert await server.query("ALERTS") == [], "all is well"
@@ -191,6 +201,7 @@ async def test_every_panel_console_and_rule_finds_its_figures(tmp_path: Path, pr
             assert "RUNNING</b>" in shown
             assert "Alerts" not in shown
 
+            trouble.set()
             await is_refused(home, 80)
             assert await until_all_are_found(server, of_trouble) == []
             assert "ConsiliumRefusalsBurst" in await server.get("/consoles/cost.html")
