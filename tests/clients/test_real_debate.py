@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from leftovers import Leftovers
 
-from clients.kit import CLIENTS
+from clients.kit import ALIKE, CLIENTS
 from consilium.records import TurnOutcome, TurnRecord
 from consilium.transcript import read_records
 from council.conformance.bench import SECRETS, Room
@@ -43,7 +43,7 @@ def test_four_real_clients_debate_to_the_end(stub: Stub, leftovers: Leftovers, t
     paths = []
     for name in SEATS.values():
         (tmp_path / name).mkdir()
-        room = Room(CLIENTS[name].bench(tmp_path), stub, tmp_path / name)
+        room = Room({**CLIENTS, **ALIKE}[name].bench(tmp_path), stub, tmp_path / name)
         own, known = room.means(), room.preset.settings
         paths.append(room.bench.environment["PATH"])
         env |= own["environment"]
