@@ -35,6 +35,7 @@ SPEECH, LARGE = 4_000 // len(LINE.encode()), 1_000_000 // len(LINE.encode())
 CLIENTS = ROOT / ".venv" / "clients"
 
 ECHO = """#!/bin/sh
+: >"$HOME/$1"
 printf '{"id":"%s","text":"' "$1"
 cat
 printf '"}'
