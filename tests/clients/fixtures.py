@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from leftovers import Leftovers
 
 from clients.kit import CLIENTS, Client, each
 from council.conformance.bench import Bench, Room
@@ -15,20 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytest_plugins = ("seat_fixtures",)
+
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
     """A provider of ours."""
     with Stub() as running:
         yield running
-
-
-@pytest.fixture
-def leftovers() -> Iterator[Leftovers]:
-    """Fail the test that leaves a process."""
-    seen = Leftovers()
-    yield seen
-    assert seen.none_within(5), seen.now()
 
 
 @pytest.fixture(scope="module", params=each(CLIENTS))

@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import pytest
@@ -21,8 +21,7 @@ from consilium.messages import Fault, PromptSent
 from wrapper import sandbox
 from wrapper.bridges import acp
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+pytest_plugins = ("seat_fixtures",)
 
 AGENT = Path(__file__).parents[1] / "standins" / "acp_agent.py"
 BRIDGE = (sys.executable, "-I", "-S", acp.__file__)
@@ -95,14 +94,6 @@ class Bridge:
         file = Path(self.env["HEARD"])
         heard = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
         return Told(code, lines, errors.decode(), heard)
-
-
-@pytest.fixture
-def leftovers() -> Iterator[Leftovers]:
-    """Fail the test that leaves a process."""
-    seen = Leftovers()
-    yield seen
-    assert seen.none_within(5), seen.now()
 
 
 @pytest.fixture

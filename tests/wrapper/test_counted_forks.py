@@ -17,34 +17,17 @@ from wrapper.adapters.keeping import CHAT_FILE
 from wrapper.adapters.presets import load_preset
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from standin_seat import Make
 
     from wrapper.adapters.native import NativeAdapter
 
+pytest_plugins = ("seat_fixtures",)
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def leftovers() -> Iterator[Leftovers]:
-    """Fail the test that leaves a process."""
-    seen = Leftovers()
-    yield seen
-    assert seen.none_within(5), seen.now()
 
 
 @pytest.fixture
 def make(leftovers: Leftovers, tmp_path: Path) -> Make:
     return seat_maker(leftovers, tmp_path, "qwen-code", {"model": "qwen-x"})
-
-
-@pytest.fixture
-async def seat(make: Make) -> AsyncIterator[NativeAdapter]:
-    adapter = make()
-    await adapter.open(SYSTEM)
-    yield adapter
-    await adapter.close()
 
 
 async def test_a_turn_costs_the_difference_also_after_failures_and_in_a_new_wrapper(

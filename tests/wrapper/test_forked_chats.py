@@ -19,35 +19,19 @@ from wrapper.adapters.presets import load_preset
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from standin_seat import Make
 
     from wrapper.adapters.native import NativeAdapter
 
+pytest_plugins = ("seat_fixtures",)
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def leftovers() -> Iterator[Leftovers]:
-    """Fail the test that leaves a process."""
-    seen = Leftovers()
-    yield seen
-    assert seen.none_within(5), seen.now()
 
 
 @pytest.fixture
 def make(leftovers: Leftovers, tmp_path: Path) -> Make:
     return seat_maker(leftovers, tmp_path, "claude", {"model": "claude-stand-in"})
-
-
-@pytest.fixture
-async def seat(make: Make) -> AsyncIterator[NativeAdapter]:
-    adapter = make()
-    await adapter.open(SYSTEM)
-    yield adapter
-    await adapter.close()
 
 
 def transcripts(folder: Path) -> dict[str, list[str]]:

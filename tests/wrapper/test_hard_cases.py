@@ -26,17 +26,10 @@ from wrapper.adapters.reading import MAX_PIECES, Unreadable, read_answer
 from wrapper.sandbox import Bounds, Completed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
+pytest_plugins = ("seat_fixtures",)
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def leftovers() -> Iterator[Leftovers]:
-    """Fail the test that leaves a process."""
-    seen = Leftovers()
-    yield seen
-    assert seen.none_within(5), seen.now()
 
 
 def program(path: Path, script: str) -> None:

@@ -29,10 +29,11 @@ from wrapper.sandbox import Bounds
 from wrapper.terminal import console
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     Make = Callable[..., PexpectAdapter]
 
+pytest_plugins = ("seat_fixtures",)
 pytestmark = pytest.mark.anyio
 
 STANDINS = runpy.run_path(str(STANDIN))
@@ -46,14 +47,6 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in draws at once."""
     monkeypatch.setattr(console, "QUIET_SECONDS", 0.2)
     monkeypatch.setattr(console, "UNSURE_SECONDS", 1.5)
-
-
-@pytest.fixture
-def leftovers() -> Iterator[Leftovers]:
-    """Fail the test that leaves a process."""
-    seen = Leftovers()
-    yield seen
-    assert seen.none_within(5), seen.now()
 
 
 @pytest.fixture

@@ -27,10 +27,11 @@ from wrapper.remains import RUN_VARIABLE
 from wrapper.sandbox import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from standin_seat import Make
 
+pytest_plugins = ("seat_fixtures",)
 pytestmark = pytest.mark.anyio
 
 
@@ -45,14 +46,6 @@ def leftovers() -> Iterator[Leftovers]:
 @pytest.fixture
 def make(leftovers: Leftovers, tmp_path: Path) -> Make:
     return seat_maker(leftovers, tmp_path)
-
-
-@pytest.fixture
-async def seat(make: Make) -> AsyncIterator[NativeAdapter]:
-    adapter = make()
-    await adapter.open(SYSTEM)
-    yield adapter
-    await adapter.close()
 
 
 def text_of(path: Path) -> str:

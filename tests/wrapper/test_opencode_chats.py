@@ -20,36 +20,19 @@ from wrapper.adapters.keeping import CHAT_FILE
 from wrapper.adapters.presets import load_preset
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from standin_seat import Make
 
     from wrapper.adapters.native import NativeAdapter
 
+pytest_plugins = ("seat_fixtures",)
 pytestmark = pytest.mark.anyio
 
 PRESETS = Path(__file__).parents[2] / "wrapper" / "presets"
 
 
-@pytest.fixture
-def leftovers() -> Iterator[Leftovers]:
-    """Fail the test that leaves a process."""
-    seen = Leftovers()
-    yield seen
-    assert seen.none_within(5), seen.now()
-
-
 @pytest.fixture(params=["opencode", "deepseek.coder"])
 def make(request: pytest.FixtureRequest, leftovers: Leftovers, tmp_path: Path) -> Make:
     return seat_maker(leftovers, tmp_path, request.param, {"model": "m-1"})
-
-
-@pytest.fixture
-async def seat(make: Make) -> AsyncIterator[NativeAdapter]:
-    adapter = make()
-    await adapter.open(SYSTEM)
-    yield adapter
-    await adapter.close()
 
 
 def sessions(folder: Path) -> dict[str, list[str]]:

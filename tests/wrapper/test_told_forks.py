@@ -13,35 +13,19 @@ from consilium.messages import Fault, PromptSent
 from wrapper.adapters.keeping import CHAT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from standin_seat import Make
 
     from wrapper.adapters.native import NativeAdapter
 
+pytest_plugins = ("seat_fixtures",)
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def leftovers() -> Iterator[Leftovers]:
-    """Fail the test that leaves a process."""
-    seen = Leftovers()
-    yield seen
-    assert seen.none_within(5), seen.now()
 
 
 @pytest.fixture
 def make(leftovers: Leftovers, tmp_path: Path) -> Make:
     return seat_maker(leftovers, tmp_path, "codex", {"model": "gpt-x"})
-
-
-@pytest.fixture
-async def seat(make: Make) -> AsyncIterator[NativeAdapter]:
-    adapter = make()
-    await adapter.open(SYSTEM)
-    yield adapter
-    await adapter.close()
 
 
 async def tokens_of(seat: NativeAdapter, text: str) -> int | None:
