@@ -142,6 +142,7 @@ async def _program(
     choice: Choice, adapter_class: type[NativeAdapter | PexpectAdapter], preset: Preset
 ) -> Made:
     participant, confined = choice.participant, choice.confined
+    assert confined is not None, "a client is always confined in some way"
     _check_model(participant, preset, embedded=bool(choice.model_url))
     adapter = program(choice, adapter_class, preset)
     values = preset.complete(_settings(choice, preset))
@@ -161,7 +162,7 @@ async def _program(
         adapter=participant.adapter,
         cli_version=_label(version),
         harness_profile=participant.harness_profile,
-        isolation=None if confined is None else confined.isolation,
+        isolation=confined.isolation,
         reports_usage=preset.reports_usage,
     )
     return adapter, meta

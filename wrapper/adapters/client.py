@@ -72,6 +72,7 @@ class ClientAdapter(ParticipantAdapter):
         """
         self._preset = preset
         self._profile = profile
+        changed = self._changed_by_a_turn()  # a preset that cannot be used in this way is refused first
         self._folder = folder
         self._confinement = confinement
         self._theirs = belongings(folder, confinement, beside=self.stays)
@@ -81,8 +82,8 @@ class ClientAdapter(ParticipantAdapter):
         if cwd is not None and not cwd.is_dir():
             raise UserError(f"{cwd} is not a folder in which a client could work")
         self._call = Invocation(preset, profile, settings, self._home, apart=confinement.client is not None)
-        self._undone = () if self._call.is_the_users else self._changed_by_a_turn()
-        self._env = self._call.environment(environment, passed)
+        self._undone = () if self._call.is_the_users else changed
+        self._env = self._environment(environment, passed)
         self._keys = Keys(preset, passed, self._env)
         self._program = program(preset, self._env["PATH"])
         self._turn = anyio.Lock()
@@ -105,7 +106,8 @@ class ClientAdapter(ParticipantAdapter):
         command = self._command(preset.version.argv)
         try:
             await anyio.to_thread.run_sync(self._make_folders)
-            await anyio.to_thread.run_sync(self._theirs.prepare, self._call.lasting_files)
+            if files := self._call.lasting_files:
+                await anyio.to_thread.run_sync(self._theirs.prepare, files)
             done = await self._run(command, VERSION_BOUNDS)
         except AdapterFault as fault:
             raise UserError(fault.detail, hint=preset.install) from None
@@ -166,6 +168,10 @@ class ClientAdapter(ParticipantAdapter):
             said = clean_line(decode_output(done.stderr), 300)
             why = f"{' '.join(command.argv)} does not print what {name} is made of: {error}: {said}"
             raise unusable(why) from None
+
+    def _environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
+        """What the client finds in its environment, of ``ours`` what it may."""
+        return self._call.environment(ours, passed)
 
     def _changed_by_a_turn(self) -> tuple[str, ...]:
         """Patterns of the client's files that are put back after a turn that did not succeed."""

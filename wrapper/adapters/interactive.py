@@ -16,7 +16,7 @@ import secrets
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -28,18 +28,14 @@ from wrapper import sandbox
 from wrapper.adapters.base import Answer
 from wrapper.adapters.client import ClientAdapter, unusable
 from wrapper.adapters.keeping import KeptChat, fingerprint, keep_chat
-from wrapper.isolation.confinement import PLAIN
 from wrapper.prompts import PASS
 from wrapper.terminal.console import Console, Withdrawn
 from wrapper.terminal.emulator import COLUMNS, ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
-    from wrapper.adapters.parts import ProfileName
-    from wrapper.adapters.presets import Preset
-    from wrapper.isolation.confinement import Confinement
+    from wrapper.adapters.screens import Terminal
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
 """What a client finds in every terminal, unless preset or wrapper say otherwise."""
@@ -52,39 +48,21 @@ class PexpectAdapter(ClientAdapter):
 
     stays = True
 
-    def __init__(
-        self,
-        preset: Preset,
-        settings: Mapping[str, str],
-        folder: Path,
-        *,
-        environment: Mapping[str, str],
-        bounds: sandbox.Bounds,
-        profile: ProfileName = "restricted",
-        cwd: Path | None = None,
-        passed: Sequence[str] = (),
-        confinement: Confinement = PLAIN,
-    ) -> None:
-        """As `ClientAdapter`; a preset that says nothing of a terminal is a `UserError`, too."""
-        self._terminal = preset.in_terminal(profile)
-        super().__init__(
-            preset,
-            settings,
-            folder,
-            environment=environment,
-            bounds=bounds,
-            profile=profile,
-            cwd=cwd,
-            passed=passed,
-            confinement=confinement,
-        )
-        self._env = {**ENVIRONMENT, **self._env, **self._call.filled(self._terminal.set)}
-        self._owner: ThreadPoolExecutor | None = None
-        self._console: Console | None = None
-        self._running: str | None = None
-        """The id of the chat that is in the terminal, where it has one."""
-        self._begun = False
-        """Whether the chat has answered once."""
+    _owner: ThreadPoolExecutor | None = None
+    _console: Console | None = None
+    _running: str | None = None
+    """The id of the chat that is in the terminal, where it has one."""
+    _begun = False
+    """Whether the chat has answered once."""
+
+    @cached_property
+    def _terminal(self) -> Terminal:
+        """Raises `UserError` for a preset that says nothing of a terminal: no adapter is made of it."""
+        return self._preset.in_terminal(self._profile)
+
+    def _environment(self, ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
+        env = super()._environment(ours, passed)
+        return {**ENVIRONMENT, **env, **self._call.filled(self._terminal.set)}
 
     async def open(self, system_prompt: str) -> None:
         """See `ParticipantAdapter`. The client is started, so that what it asks first is seen at once."""
